@@ -1,1 +1,1 @@
-"""Inference engines, one file each, and the table of all of them."""
+"""Inference engines, one file or folder each, their registry, and launch plans."""

@@ -1,4 +1,4 @@
-"""The API key of an engine: whose it is, and when moorage makes one."""
+"""The API key of an engine: who provides it, and when moorage generates one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 KEY_OPTION = "--api-key"
 KEY_PREFIX = "moorage-key-"
-"""Prefix of the names of generated keys; they are names of Prefect blocks, too."""
+"""Prefix of the names of generated keys, which are also names of Prefect blocks."""
 
 
 def key_name(model: str) -> str:
@@ -27,7 +27,7 @@ def key_name(model: str) -> str:
     plain = slug(model)
     if plain == model:
         return f"{KEY_PREFIX}{plain}"
-    # `a.b` and `a-b` are two models, and a block's name knows no dots.
+    # `a.b` and `a-b` are different models, but names of blocks cannot have dots.
     return f"{KEY_PREFIX}{plain}-{hashlib.sha256(model.encode()).hexdigest()[:8]}"
 
 
@@ -40,15 +40,15 @@ def states_a_key(spec: ModelSpec, variable: str) -> bool:
     """Whether the spec itself gives the server a key.
 
     Args:
-        spec: What the user wrote.
-        variable: The variable of the engine's key; empty = it has none.
+        spec: The user's spec.
+        variable: The environment variable of the engine's key; empty = it has none.
     """
     lines = (spec.engine.arguments, parse_words(spec.engine.command or ()))
     return variable in spec.secrets or any(line.has(KEY_OPTION) for line in lines)
 
 
 def generated_key(request: LaunchRequest, variable: str) -> tuple[Variable, ...]:
-    """The key that moorage generates for an engine that other machines reach and that has none."""
+    """The generated key, for an engine that other machines reach and that has no key of its own."""
     spec = request.spec
     decided = states_a_key(spec, variable) or variable in spec.engine.env
     wanted = spec.engine.api_key == ApiKey.AUTO and not decided
@@ -60,17 +60,17 @@ def generated_key(request: LaunchRequest, variable: str) -> tuple[Variable, ...]
 
 
 def requires_key(request: LaunchRequest, variable: str) -> bool:
-    """Whether the server will ask for a key."""
+    """Whether the server will require a key."""
     return states_a_key(request.spec, variable) or bool(generated_key(request, variable))
 
 
 def is_exposed(request: LaunchRequest) -> bool:
-    """Whether other machines reach it by the host's `bind`, an IP address."""
+    """Whether other machines can reach the engine at the host's `bind`, an IP address."""
     return not ipaddress.ip_address(request.host.bind).is_loopback
 
 
 def open_access_warning(request: LaunchRequest) -> tuple[str, ...]:
-    """The warning about an engine without a key that other machines reach."""
+    """The warning about an engine that cannot check keys and that other machines reach."""
     if not is_exposed(request):
         return ()
     return (
@@ -80,14 +80,14 @@ def open_access_warning(request: LaunchRequest) -> tuple[str, ...]:
 
 
 def key_secret(plan: LaunchPlan, variable: str) -> str:
-    """Name of the secret with the key of a plan's engine; empty = it asks for none."""
+    """Name of the secret with the key of a plan's engine; empty = it requires none."""
     return next(
         (v.secret for v in _variables(plan) if variable and v.name == variable and v.secret), ""
     )
 
 
 def secrets_of(plan: LaunchPlan | None) -> frozenset[str]:
-    """Names of all secrets of what a plan starts."""
+    """Names of all secrets that a plan's containers use."""
     return frozenset(v.secret for v in _variables(plan) if v.secret) if plan else frozenset()
 
 

@@ -1,4 +1,4 @@
-"""The application of Ray Serve for a release."""
+"""The Ray Serve application of a release."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,12 +19,12 @@ from moorage.spec import ApplicationSpec, ModelSpec
 
 
 class ApplicationRequest(Value):
-    """The facts that an application of a model follows from.
+    """The facts from which an application is built.
 
     Attributes:
         release: The release's id.
-        ledger: Identity of the ledger that it is in.
-        arguments: vLLM's arguments, in the version that runs there as far as it is known.
+        ledger: Identity of the release's ledger.
+        arguments: vLLM's arguments in the version on the cluster, as far as it is known.
     """
 
     spec: ModelSpec
@@ -43,30 +43,29 @@ class ApplicationRequest(Value):
 
     @property
     def source(self) -> str:
-        """The model as the cluster's nodes name it: `org/repo` of the hub, or a path there."""
+        """The model's source for the cluster's nodes: `org/repo` of the hub, or a path on them."""
         kind, _, rest = self.model.source.partition("://")
         return rest if kind == "hf" else self.model.path
 
 
 class ApplicationParts(Value):
-    """The parts that Ray Serve builds an application from: a builder and its arguments."""
+    """The parts from which Ray Serve builds an application: a builder and its arguments."""
 
     import_path: str
     args: dict[str, Any]
     flags: tuple[Flag, ...] = ()
-    """The flags that the arguments follow from, each with its reason."""
-
+    """The flags that became the arguments, each with its reason."""
     variables: tuple[Variable, ...] = ()
-    """The engine's own; the user's override them."""
+    """The engine's own variables; the user's variables override them."""
 
     deployments: tuple[dict[str, Any], ...] = ()
 
 
 def application(request: ApplicationRequest, built: ApplicationParts) -> ContainerSpec:
-    """The application of a release, under a name and a route of its own.
+    """The application of a release, with its own name and route.
 
-    A new release and the old one run side by side until the new one is verified, and each ends by
-    removing one application.
+    The new and the old release run side by side until the new one is verified. Removing its
+    application stops a release.
     """
     seat, name, route = request.seat, application_name(request.release), f"/{request.release}"
     variables = _variables(request, built)
@@ -100,10 +99,10 @@ def application(request: ApplicationRequest, built: ApplicationParts) -> Contain
 
 
 def custom_application(request: ApplicationRequest) -> ApplicationParts:
-    """An application of the user's own, placeholders in its arguments filled in.
+    """The user's own application, with placeholders in its arguments filled in.
 
     Raises:
-        Failure: `BAD_SPEC` when it has no builder.
+        Failure: `BAD_SPEC` when `import_path` is missing.
     """
     settings = request.settings
     if settings.import_path is None:

@@ -1,4 +1,4 @@
-"""The seam between moorage and an engine: an engine is one file that fills this in."""
+"""The interface between moorage and an engine; each engine implements it in one file or folder."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -51,12 +51,11 @@ class Busy(Value):
 
     Attributes:
         path: HTTP path of its metrics, in Prometheus' text format.
-        running: Name of the metric that counts requests in work.
-        waiting: Name of the metric that counts requests in the queue.
-        generated: Name of the metric that counts generated tokens with each step; empty = it has
-            none.
+        running: Name of the metric that counts running requests.
+        waiting: Name of the metric that counts queued requests.
+        generated: Name of the metric that counts generated tokens after each step; empty = none.
         progress: Names of the metrics that grow only while it generates.
-        guarded: Whether its API key guards them, where it has one.
+        guarded: Whether the metrics require the engine's API key, if it has one.
     """
 
     path: str
@@ -68,45 +67,45 @@ class Busy(Value):
 
     @property
     def in_flight(self) -> tuple[str, str]:
-        """Names of the metrics of requests in flight; they are added up."""
+        """Names of the metrics whose sum is the number of requests in flight."""
         return self.running, self.waiting
 
 
 class Engine(EngineTraits):
-    """An inference engine: pure decisions on its command line and its probes."""
+    """An inference engine: pure functions that decide its command line and probes."""
 
     lists_models: ClassVar[bool]
     """Whether `/v1/models` lists the served name."""
 
     api_key_variable: ClassVar[str] = ""
-    """Variable that makes the server ask for a key, where it has one."""
+    """Environment variable that makes the server require a key; empty = none."""
 
     busy: ClassVar[Busy | None] = None
-    """Where it reports requests in flight; None = nowhere."""
+    """Where it reports requests in flight; None = it does not."""
 
     shutdown_option: ClassVar[str] = ""
-    """Option with the seconds that it may take to end after SIGTERM, where it has one."""
+    """Option with the seconds that it may take to exit after SIGTERM; empty = none."""
 
     aliases: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """Other names of its options, to recognise them in the user's arguments."""
+    """Other names of its options, for recognising them in the user's arguments."""
 
     features: ClassVar[frozenset[str]] = frozenset()
     """Optional fields of the spec that it supports."""
 
     updates: ClassVar[AdapterUpdates | None] = None
-    """How it takes adapters while it serves; None = it does not."""
+    """How it loads adapters while serving; None = it cannot."""
 
     argument_rules: ClassVar[Rules | None] = None
-    """Rules for its arguments; None = they are not checked before it starts."""
+    """Rules for its arguments; None = arguments are not checked before the start."""
 
     takes_arguments_of: ClassVar[EngineName | None] = None
-    """The engine whose arguments by version it takes; None = its own."""
+    """The engine whose versions of arguments it shares; None = it has its own."""
 
     planned_by_version: ClassVar[bool] = False
-    """Whether its plans follow from the arguments of the version that runs."""
+    """Whether its plans depend on the arguments of the version that runs."""
 
     model_paths: ClassVar[tuple[str, ...]] = ()
-    """Paths beside `/v1` whose requests name the model."""
+    """Paths outside `/v1` whose requests name the model."""
 
     log_causes: ClassVar[tuple[LogCause, ...]] = ()
 
@@ -116,26 +115,26 @@ class Engine(EngineTraits):
 
     @abstractmethod
     def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
-        """Host, port and served name; each is left out where the user gives it."""
+        """Host, port and served name; a flag that the user states is dropped later."""
 
     def written_words(self, request: LaunchRequest) -> tuple[tuple[str, ...], str]:
-        """The user's words at the end of the command line, and the field that they stand in."""
+        """The user's words at the end of the command line, and the spec's field that holds them."""
         return request.spec.engine.arguments.words, "engine.args"
 
     def argument_version(self, version: str) -> str:
-        """The version of the engine whose arguments a version takes; empty = not known."""
+        """The version by which an engine version's arguments are looked up; empty = unknown."""
         return version
 
     def rules(self, *, in_container: bool) -> Rules | None:
-        """The rules for its arguments where it runs; None = they are not checked."""
+        """The rules for its arguments in a container or as a process; None = not checked."""
         return self.argument_rules
 
     def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
-        """Derived and default variables; the user's override them."""
+        """Derived and default variables; the user's variables override them."""
         return ()
 
     def start_of(self, request: LaunchRequest) -> str:
-        """The program that starts it: the installed one for a process, its name in a container."""
+        """The program that starts it: the installed path for a process, its name in a container."""
         installed = None if request.in_container else request.host.program(self.name)
         return installed.path if installed else self.program
 
@@ -149,28 +148,28 @@ class Engine(EngineTraits):
 
     @property
     def memory_reader(self) -> Callable[[str], Measured | None] | None:
-        """Reader of the memory figures in the log of a healthy start; None = it logs none."""
+        """Reads memory sizes from the log of a healthy start; None = the engine logs none."""
         return None
 
     def remedy(self, failure: Failure, need: Need | None) -> Remedy | None:
-        """A number that the engine named, with which it would start; None = there is none.
+        """A value named by the engine with which it would start; None = it named none.
 
         Args:
             failure: Why it did not start.
-            need: The predicted memory of one accelerator, where there is a prediction.
+            need: The predicted memory of one accelerator; None = no prediction.
         """
         return None
 
     def adapter_name(self, model: str, adapter: str) -> str:
-        """The model name with which a request reaches an adapter; empty = there is none."""
+        """The model name by which a request selects an adapter; empty = not by a model name."""
         return adapter
 
     def sleep(self, spec: ModelSpec) -> EngineSleep | None:
-        """How it sleeps as the spec asks, without ending; None = it is stopped instead."""
+        """How it sleeps without exiting, as the spec requests; None = it is stopped instead."""
         return None
 
     def bytes_asleep(self, need: Need | None, claimed: int) -> int:
-        """Bytes of one accelerator that it keeps asleep, of those that are claimed for it."""
+        """Bytes that it keeps of one accelerator while asleep, out of its claim."""
         return claimed
 
     def links(self, request: LaunchRequest) -> tuple[Link, ...]:
@@ -178,27 +177,27 @@ class Engine(EngineTraits):
         return ()
 
     def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:
-        """Directories of the host that a container needs besides the model: of its companions."""
+        """Directories of the host that a container needs in addition to the model's."""
         return companion_mounts(request)
 
     def files(self, request: LaunchRequest) -> tuple[GeneratedFile, ...]:
-        """Files that are written into its container before it starts.
+        """Files to write into its container before the start.
 
         Raises:
-            Failure: `BAD_SPEC` when what the user states cannot be written.
+            Failure: `BAD_SPEC` when the user's settings cannot be written to a file.
         """
         return ()
 
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
-        """Fields of the spec that have no effect on this seat, and why."""
+        """Warnings about this seat, such as fields of the spec without effect."""
         return ()
 
     def working_directory(self, request: LaunchRequest) -> str:
-        """Where a container starts; empty = as its image says."""
+        """Working directory of a container; empty = the image's."""
         return ""
 
     def base_path(self, spec: ModelSpec) -> str:
-        """Where its HTTP interface begins."""
+        """Path prefix of its HTTP interface."""
         return OPENAI
 
     def probes(self, spec: ModelSpec, profile: ModelProfile) -> tuple[Probe, ...]:
@@ -206,11 +205,11 @@ class Engine(EngineTraits):
         return readiness_probes(spec, profile, lists_models=self.lists_models)
 
     def metrics_url(self, container: ContainerSpec) -> str:
-        """URL of a container's metrics in Prometheus' text format; empty = it has none."""
+        """URL of a container's metrics in Prometheus' text format; empty = none."""
         return f"{container.endpoint}{self.busy.path}" if self.busy else ""
 
     def isolation(self, request: LaunchRequest) -> Isolation:
-        """What its container shares with the host."""
+        """The resources that its container shares with the host."""
         return isolation(request)
 
     def container(self, request: LaunchRequest) -> ContainerSpec:

@@ -1,4 +1,4 @@
-"""The command line of a seat: entrypoint and model, placeholders, and flags that engines share."""
+"""The command line of a seat: entrypoint, model, placeholders, and flags shared by engines."""
 
 import re
 import shlex
@@ -20,7 +20,7 @@ OTHER_NAMES = {
     "gpu_count": "accelerator_count",
     "gpu_ids": "accelerator_ids",
 }
-"""GPUStack's names of placeholders, so that its run commands can be taken over."""
+"""GPUStack's names of placeholders, so that its run commands work unchanged."""
 
 
 def filled(
@@ -31,8 +31,8 @@ def filled(
     Args:
         words: Words of a command line.
         values: Values of the placeholders.
-        environment: The user's variables, for names that `values` lacks. A name that both lack is
-            left as it is: it may be meant for the engine, as in a chat template.
+        environment: The user's variables, for names that `values` lacks. A name in neither is
+            kept, because it may be meant for the engine, as in a chat template.
     """
     known = {**environment, **values}
     known.update({other: values[name] for other, name in OTHER_NAMES.items() if name in values})
@@ -44,7 +44,7 @@ def filled(
 def without_user_flags(
     flags: Iterable[Flag], stated: EngineArguments, aliases: Mapping[str, tuple[str, ...]]
 ) -> tuple[Flag, ...]:
-    """Derived flags without those that the user states, in any spelling or by an alias."""
+    """The derived flags minus those that the user states, in any spelling or by an alias."""
     return tuple(
         flag
         for flag in flags
@@ -60,7 +60,7 @@ def port_flag(request: LaunchRequest) -> Flag:
 
 
 def named_server_flags(request: LaunchRequest) -> tuple[Flag, ...]:
-    """Host, port and served name, as vLLM and SGLang take them."""
+    """Host, port and served name, as vLLM and SGLang name them."""
     inside = "inside the container; the host publishes it on its own address"
     listens = inside if request.publishes else "the host's `bind`"
     return (
@@ -71,13 +71,13 @@ def named_server_flags(request: LaunchRequest) -> tuple[Flag, ...]:
 
 
 def length_flags(request: LaunchRequest, option: str) -> tuple[Flag, ...]:
-    """The context that the placement decided, and why it is stated; none = the engine decides."""
+    """The context that the placement chose, with the reason; none = the engine decides."""
     profile, tokens = request.profile, request.seat.tokens
     origin, whole = profile.context_origin, profile.context
     baseline = request.spec.placement.policy == Policy.BASELINE
     if origin == Origin.USER or not (baseline or (tokens and tokens < whole)):
         return (Flag(tokens=(option, str(whole)), origin=origin, reason=profile.context_reason),)
-    # GPUStack states no length but its cap, and none for speech-to-text.
+    # GPUStack states only its cap as length, and none for speech-to-text.
     unstated = origin == Origin.DEFAULT or SPEECH_TO_TEXT in profile.categories
     if baseline and (unstated or not 0 < tokens < whole):
         return ()
@@ -87,9 +87,9 @@ def length_flags(request: LaunchRequest, option: str) -> tuple[Flag, ...]:
 
 
 def batch_flags(request: LaunchRequest, tokens: str, seqs: str) -> tuple[Flag, ...]:
-    """The scheduler step of the claim, stated because the engine may default to another.
+    """The scheduler step assumed by the claim, stated because the engine's default may differ.
 
-    `tokens` and `seqs` are the options for the tokens of a step, and for the requests at once.
+    `tokens` and `seqs` are the options for the tokens of a step and for concurrent requests.
     """
     need = request.seat.need
     if need is None or need.cache is None:
@@ -100,7 +100,7 @@ def batch_flags(request: LaunchRequest, tokens: str, seqs: str) -> tuple[Flag, .
 
 
 def own_command(request: LaunchRequest) -> Flag:
-    """The command line that the user wrote, its placeholders filled in."""
+    """The user's own command line, with placeholders filled in."""
     spec = request.spec.engine
     tokens = filled(spec.command or (), placeholders(request), spec.env)
     return Flag(tokens=tokens, origin=Origin.USER, reason="engine.command", written=True)
@@ -122,7 +122,7 @@ def placeholders(request: LaunchRequest) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
-    """Words before the derived arguments: the entrypoint, then the model or the own command."""
+    """Words before the derived arguments: the entrypoint, then the model or the run command."""
 
     entrypoint: tuple[str, ...]
     start: tuple[str, ...]
@@ -135,17 +135,17 @@ def command_line(
     environment: Mapping[str, str],
     entrypoint: tuple[str, ...] = (),
 ) -> CommandLine:
-    """How a version is started.
+    """The words that start a version.
 
-    A run command is split before its placeholders are filled in. One that starts with a program
-    is a whole command line, without an entrypoint.
+    A run command is split before its placeholders are filled in. A run command that begins with a
+    program is a whole command line, without an entrypoint.
 
     Args:
-        engine: The engine's own way, such as `vllm serve` and the model.
-        chosen: The configuration of the version; None = none.
-        values: Of the placeholders.
+        engine: The engine's own words, such as `vllm serve` and the model.
+        chosen: The configuration of the version; None = not configured.
+        values: Values of the placeholders.
         environment: The user's variables.
-        entrypoint: Of the spec; it overrides the version's.
+        entrypoint: The spec's entrypoint, which overrides the version's.
     """
     own = entrypoint or tuple(shlex.split(chosen.entrypoint if chosen else ""))
     own = filled(own, values, environment)
@@ -160,10 +160,10 @@ def command_line(
 def configured_version(
     request: LaunchRequest, engine: EngineName
 ) -> tuple[str, EngineVersion] | None:
-    """The fleet's configuration of the version that will run, with its name; None = none.
+    """The fleet's configuration of the version that will run, with its name; None = not configured.
 
-    Configuration is for a version's image: an installed program is started as it is. A custom
-    engine always needs it.
+    Configuration applies to a version's image; an installed program ignores it. A custom engine
+    always uses it.
     """
     spec = request.spec.engine
     versions = request.host.engine_versions(spec.custom or engine)
@@ -179,7 +179,7 @@ def start_flags(request: LaunchRequest, engine: EngineName, own: Flag) -> tuple[
     Args:
         request: The seat.
         engine: The engine.
-        own: The engine's own way: its program and words, then the model.
+        own: The engine's own start: its program and words, then the model.
     """
     spec, found = request.spec.engine, configured_version(request, engine)
     version = found[1] if found else None

@@ -1,4 +1,4 @@
-"""What an engine loads with a model: LoRA adapters and a draft model, and where it sees them."""
+"""LoRA adapters and draft model that an engine loads with a model, and their paths for it."""
 
 from moorage.common.values import Value
 from moorage.engines.launch import Mount
@@ -11,22 +11,22 @@ from moorage.models.source import Companion
 ADAPTERS_FOLDER = "/adapters"
 DRAFT_FOLDER = "/draft"
 UPDATES_FOLDER = "/loaded"
-"""Folder in a container for adapters that are loaded while it serves."""
+"""Folder in a container for adapters loaded while the engine serves."""
 
 
 class Adapter(Value):
-    """One adapter, under the name that it is served by."""
+    """One adapter, with its served name."""
 
     name: str
     path: str
     """Its directory as the engine sees it."""
 
     rank: int | None = None
-    """Largest rank in it; None = unknown."""
+    """Its largest rank; None = unknown."""
 
 
 def companion_mounts(request: LaunchRequest) -> tuple[Mount, ...]:
-    """Mounts of adapters and draft model, and of the folder for later adapters."""
+    """Mounts of adapters, draft model, and the folder for adapters loaded later."""
     mounted = tuple(
         mount
         for item in request.companions
@@ -37,7 +37,7 @@ def companion_mounts(request: LaunchRequest) -> tuple[Mount, ...]:
 
 
 def adapters(request: LaunchRequest) -> tuple[Adapter, ...]:
-    """The LoRA adapters of the spec, with the rank that the spec states or that they have."""
+    """The LoRA adapters of the spec, with the rank from the spec, else from the adapter."""
     stated = {item.name: item.rank for item in request.spec.lora}
     return tuple(
         Adapter(

@@ -1,4 +1,4 @@
-"""Any other server: image and command are the user's, nothing is derived for it."""
+"""Any other server: the user gives image and command, and moorage derives nothing."""
 
 from moorage.common.units import GIB
 from moorage.engines.base import Engine
@@ -9,11 +9,11 @@ from moorage.models.profile import ModelProfile
 from moorage.spec import EngineName, Mode
 
 PROCESS_BYTES = 2 * GIB
-"""RAM for the server itself without the weights, where the spec does not state `placement.ram`."""
+"""RAM of the server itself, without weights, if the spec does not state `placement.ram`."""
 
 
 class Custom(Engine):
-    """A server of which moorage knows only its command line and its API."""
+    """A server whose command line and API are all that moorage knows."""
 
     name = EngineName.CUSTOM
     program = ""
@@ -34,5 +34,5 @@ class Custom(Engine):
         return (derived_flag(reason, request.engine_model_path),)
 
     def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
-        """None: it says with placeholders where its port and name belong."""
+        """None: its command line uses placeholders for port and name."""
         return ()

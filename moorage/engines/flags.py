@@ -8,11 +8,11 @@ class Flag(Value):
 
     Attributes:
         tokens: The words.
-        origin: Who decided about them.
-        reason: Why, or the field that they stand in.
-        written: Whether they are the user's own words, out of `engine.args`,
-            `engine.command` or `engine.entrypoint`.
-            All other words are injected: made from fields, the placement or defaults.
+        origin: Who decided on them.
+        reason: Why, or the field that holds them.
+        written: Whether they are the user's own words, from `engine.args`, `engine.command` or
+            `engine.entrypoint`. All other words are injected: made from fields, the placement or
+            defaults.
     """
 
     tokens: tuple[str, ...]
@@ -22,7 +22,7 @@ class Flag(Value):
 
 
 class Variable(Value):
-    """An environment variable. A secret is named, not written: it is looked up at launch."""
+    """An environment variable. `secret` is the name of a secret, which the launch looks up."""
 
     name: str
     value: str = ""
@@ -37,7 +37,7 @@ def derived_flag(reason: str, *tokens: str) -> Flag:
 
 
 def default_flag(reason: str, *tokens: str) -> Flag:
-    """A flag of every server."""
+    """A flag that every server gets."""
     return Flag(tokens=tokens, origin=Origin.DEFAULT, reason=reason)
 
 
@@ -47,5 +47,5 @@ def spec_flag(reason: str, *tokens: str) -> Flag:
 
 
 def variable(name: str, value: str, reason: str, origin: Origin = Origin.DEFAULT) -> Variable:
-    """A variable, by default one of every server."""
+    """A variable; by default its origin is `DEFAULT`, which every server gets."""
     return Variable(name=name, value=value, origin=origin, reason=reason)

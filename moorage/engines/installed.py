@@ -1,4 +1,4 @@
-"""What of an engine is on a host: its versions, its state, and the disk that it takes."""
+"""An engine's versions on a host, its status there, and the disk space that it takes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from moorage.spec import EngineName
 
 
 class ImageSize(Value):
-    """An image of a host, by its daemon's own figures.
+    """An image on a host, with sizes from the Docker daemon.
 
     Attributes:
         names: Its references and digests.
-        bytes: Of all its layers.
-        shared: Bytes of those layers that other images have as well.
+        bytes: Bytes of all its layers.
+        shared: Bytes of the layers that it shares with other images.
     """
 
     identity: str
@@ -30,11 +30,11 @@ class ImageSize(Value):
 
 
 class CacheSize(Value):
-    """A folder in which an engine keeps what it compiled for a model.
+    """A folder with an engine's compiled code for a model.
 
     Attributes:
         folder: Its name, which begins with the engine's.
-        whole: Whether all of it was counted, for there is a limit.
+        whole: Whether all of it was counted; counting stops at a limit.
     """
 
     model: str
@@ -47,11 +47,11 @@ class InstalledVersion(Value):
     """A version of an engine on a host.
 
     Attributes:
-        version: Empty = not known.
-        form: `package` = an environment that moorage made; `program` = found there.
+        version: Empty = unknown.
+        form: `package` = an environment that moorage installed; `program` = found on the host.
         name: Reference of the image, or path of the program.
-        bytes: None = not known.
-        shared: Bytes of layers that other images have as well.
+        bytes: Bytes on disk; None = unknown.
+        shared: Bytes of the layers that it shares with other images.
     """
 
     engine: EngineName
@@ -63,7 +63,7 @@ class InstalledVersion(Value):
 
 
 class HostDisk(Value):
-    """What all engines take of a host's disk; None = not known."""
+    """The disk space that all engines take on a host; None = unknown."""
 
     images: tuple[ImageSize, ...] | None = None
     packages: tuple[InstalledVersion, ...] = ()
@@ -74,7 +74,7 @@ NOT_MEASURED = HostDisk()
 
 
 class DiskUse(Value):
-    """Bytes that an engine takes on a host; None = not known. Shared layers are counted once."""
+    """Bytes that an engine takes on a host; None = unknown. Shared layers are counted once."""
 
     images: int | None
     packages: int
@@ -82,12 +82,12 @@ class DiskUse(Value):
 
     @property
     def total(self) -> int:
-        """Bytes in all, as far as they are known."""
+        """Total of the known bytes."""
         return (self.images or 0) + self.packages + (self.caches or 0)
 
 
 def image_version(reference: str, engine: Engine, host: HostSnapshot) -> str:
-    """The version of an engine in an image: as the fleet says, else by its tag; empty = none."""
+    """The version of an engine in an image, by the fleet, else by the tag; empty = none."""
     for version, own in host.engine_versions(engine.name).versions.items():
         if own.image and reference in host.registries.places(own.image):
             return version
@@ -97,7 +97,7 @@ def image_version(reference: str, engine: Engine, host: HostSnapshot) -> str:
 def installed_versions(
     engine: Engine, host: HostSnapshot, disk: HostDisk = NOT_MEASURED
 ) -> tuple[InstalledVersion, ...]:
-    """The versions of an engine on a surveyed host, and what each takes of its disk."""
+    """The versions of an engine on a surveyed host, with the disk space of each."""
     packages = [one for one in disk.packages if one.engine == engine.name]
     program = host.program(engine.name)
     found: list[InstalledVersion] = []
@@ -108,15 +108,15 @@ def installed_versions(
 
 
 def caches_of(engine: Engine, disk: HostDisk) -> tuple[CacheSize, ...]:
-    """The folders in which an engine keeps what it compiled."""
+    """The folders with an engine's compiled code."""
     return tuple(one for one in disk.caches or () if one.folder.startswith(f"{engine.name}-"))
 
 
 def disk_use(engine: Engine, host: HostSnapshot, disk: HostDisk) -> DiskUse:
-    """What an engine takes on a host.
+    """The disk space that an engine takes on a host.
 
-    Docker tells of an image only how much of it is shared, not with which. So the largest share is
-    counted once: that is all of it where an engine's images stand on one base.
+    Docker reports how much of an image is shared, but not with which images. So the largest shared
+    size is counted once, which is exact if all images of an engine have the same base.
     """
     versions = installed_versions(engine, host, disk)
     images = [one for one in versions if one.form == "image"]
@@ -130,7 +130,7 @@ def disk_use(engine: Engine, host: HostSnapshot, disk: HostDisk) -> DiskUse:
 
 
 def _images(engine: Engine, host: HostSnapshot, disk: HostDisk) -> Iterable[InstalledVersion]:
-    """One for each image that has a version, by the shortest of its names."""
+    """One entry for each image that has a version, by its shortest name."""
     sizes = {name: size for size in disk.images or () for name in size.names}
     found: dict[str, InstalledVersion] = {}
     for name, version in _versions_by_name(engine, host):
@@ -154,7 +154,7 @@ def _versions_by_name(engine: Engine, host: HostSnapshot) -> Iterator[tuple[str,
 
 
 class EngineState(StrEnum):
-    """The words that a status begins with."""
+    """The first words of a status."""
 
     RUNNING = "Running"
     ERROR = "Error"
@@ -163,7 +163,7 @@ class EngineState(StrEnum):
 
 
 class EngineStatus(Value):
-    """A state and its details; `parse` and `str` are each other's inverse."""
+    """A state and its details; `parse` is the inverse of `str`."""
 
     state: EngineState
     details: str = ""
@@ -174,7 +174,7 @@ class EngineStatus(Value):
 
     @classmethod
     def parse(cls, text: str) -> EngineStatus:
-        """Read a status; empty = not installed, an unknown text is an error with all of it."""
+        """Read a status; empty = not installed, an unknown text becomes the details of an error."""
         if not text:
             return cls(state=EngineState.NOT_INSTALLED)
         for state in EngineState:
@@ -186,7 +186,7 @@ class EngineStatus(Value):
 
 
 def engine_status(engine: Engine, host: HostSnapshot) -> EngineStatus:
-    """What an engine is on a surveyed host: its program and its images that are there."""
+    """The status of an engine on a surveyed host, from its program and images there."""
     if host.unreachable:
         return EngineStatus(state=EngineState.ERROR, details=host.unreachable)
     found = [

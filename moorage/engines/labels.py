@@ -1,4 +1,4 @@
-"""The labels of what moorage starts, by which a ledger finds its own."""
+"""Labels on containers, by which a ledger recognises its own."""
 
 LABEL_LEDGER = "moorage.ledger"
 LABEL_MODEL = "moorage.model"
@@ -6,11 +6,11 @@ LABEL_RELEASE = "moorage.release"
 LABEL_ROLE = "moorage.role"
 LABEL_REPLICA = "moorage.replica"
 LABEL_HELPER = "moorage.helper"
-"""On every helper container, with its purpose."""
+"""Label on every helper container; its value is the purpose."""
 
 
 def labels_of(ledger: str, model: str, release: str, role: str, replica: int) -> dict[str, str]:
-    """Labels by which a container is known as one of this ledger's."""
+    """Labels that mark a container as this ledger's."""
     return {
         LABEL_LEDGER: ledger,
         LABEL_MODEL: model,

@@ -18,13 +18,13 @@ from moorage.placement.role import Role
 from moorage.spec import EngineName, IpcMode, NetworkMode, RestartPolicy, RuntimeName
 
 LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}
-"""By the address that stands for all of a host, the one that this machine reaches itself by."""
+"""Loopback address by the wildcard address of the same family."""
 
 
 class Mount(Value):
-    """A directory of the host that the engine sees; a kept one is created where it is missing.
+    """A directory of the host that the engine sees; if `kept`, it is created when missing.
 
-    The source of a volume is a name: Docker creates it and removes it with the containers.
+    The source of a volume is a name: Docker creates the volume and removes it with the containers.
     """
 
     source: str
@@ -35,31 +35,31 @@ class Mount(Value):
 
 
 class Link(Value):
-    """A symbolic link that is made in the working directory before the start (process runtime)."""
+    """A symbolic link created in the working directory before the start (process runtime)."""
 
     name: str
     target: str
 
 
 class GeneratedFile(Value):
-    """A file that moorage writes for an engine, before it starts; only its container has it."""
+    """A file that moorage writes into an engine's container before the start."""
 
     path: str
-    """Absolute, in the container."""
+    """Absolute path in the container."""
 
     content: str
     flags: tuple[Flag, ...] = ()
-    """The flags that the content follows from, each with its reason."""
+    """The flags that became the content, each with its reason."""
 
 
 class Preparation(Value):
-    """The work of a script in a container before it becomes the engine."""
+    """The work of the script that runs in a container before it becomes the engine."""
 
     packages: tuple[str, ...] = ()
-    """Python packages that it installs, without blanks."""
+    """Requirements of Python packages to install, without blanks."""
 
     without_cuda_compat: bool = False
-    """Whether it removes the libraries for newer drivers."""
+    """Whether it removes CUDA's compatibility libraries for newer drivers."""
 
     @property
     def is_needed(self) -> bool:
@@ -74,24 +74,24 @@ class Preparation(Value):
 
 
 class Application(Value):
-    """An application of Ray Serve: its base URL, and its entry in the cluster's config."""
+    """A Ray Serve application: its base URL, and its entry in the cluster's config."""
 
     endpoint: str
     config: dict[str, Any]
 
 
 class Isolation(Value):
-    """What a container shares with its host, except model, memory and processors.
+    """The resources that a container shares with its host, except model, memory and processors.
 
     Attributes:
-        user: `id` or `id:group`; empty = as the image says.
-        ulimits: By name; -1 = unlimited. Soft and hard limit are the same.
-        shares_memory_of: Container whose shared memory it uses instead; empty = as `ipc` says.
+        user: `id` or `id:group`; empty = the image's user.
+        ulimits: Limits by name, soft and hard alike; -1 = unlimited.
+        shares_memory_of: Container whose shared memory it uses; empty = `ipc` decides.
         sees_processes_of: Container whose processes it sees as well; empty = none.
-        capabilities: Added to Docker's own set.
-        nodes: Device nodes, or directories of them.
-        runtime: Docker runtime that hands out its accelerators; empty = the daemon's own.
-        locked: Whether it may write into its mounts only, and has no capability but those added.
+        capabilities: Capabilities added to Docker's default set.
+        nodes: Device nodes, or directories of device nodes.
+        runtime: Docker runtime that provides its accelerators; empty = the daemon's default.
+        locked: Whether it can write only into its mounts, and has only the added capabilities.
     """
 
     user: str = ""
@@ -115,22 +115,22 @@ class ContainerSpec(Value):
     Attributes:
         address: How the host is reached, as in the fleet.
         image: Image reference, by digest where one is known; empty for a process.
-        preparation: What happens in the container before its command; None = nothing.
-        environment: All variables; nothing else is inherited but what the system needs.
+        preparation: Work in the container before its command; None = nothing.
+        environment: All variables; only variables that the system needs are inherited in addition.
         accelerator_type: `cuda`, ...; `cpu` without accelerators.
         devices: Identifiers (UUID, or index as text) of the accelerators it may see.
-        bind: Address on the host under which the port is published.
-        port: Port on the host; inside the container it is the same.
-        services: Further ports of the same kind, by what they are for.
-        base_path: Where the HTTP interface begins, below the endpoint.
+        bind: Address on the host at which the port is published.
+        port: Port on the host and inside the container.
+        services: Further ports of the same kind, by use.
+        base_path: Path prefix of the HTTP interface, below the endpoint.
         memory_bytes: Limit of RAM; 0 = none.
         cores: Limit of processor cores; 0 = none.
-        working_directory: Where a container starts; empty = as its image says. A process starts in
-            a folder of its own.
+        working_directory: Working directory of a container; empty = the image's. A process starts
+            in its own folder.
         awaits: Container of the plan whose port must be open before this one starts; empty = none.
-        application: The application on a Ray cluster; None = it runs on a host. `command` then
-            holds the flags that its arguments follow from, `host` names the cluster, and bind and
-            port are empty.
+        application: The application on a Ray cluster; None = it runs on a host. With an
+            application, `command` holds the flags that became its arguments, `host` names the
+            cluster, and `bind` and `port` are empty.
     """
 
     name: str
@@ -161,12 +161,12 @@ class ContainerSpec(Value):
 
     @property
     def role(self) -> Role:
-        """Part that it plays in its replica."""
+        """Its role in the replica."""
         return Role(self.labels[LABEL_ROLE])
 
     @property
     def runs_engine(self) -> bool:
-        """Whether its command is the engine's; else it is a part of the cluster of Ray."""
+        """Whether its command is the engine's; else it is part of a Ray cluster."""
         return self.role == Role.LEADER or (self.role == Role.FOLLOWER and not self.awaits)
 
     @property
@@ -176,12 +176,12 @@ class ContainerSpec(Value):
 
     @property
     def injected(self) -> tuple[Flag, ...]:
-        """What moorage adds to the user's own words."""
+        """Flags that moorage adds to the user's own words."""
         return tuple(flag for flag in self.command if not flag.written)
 
     @property
     def publishes(self) -> bool:
-        """Whether it has a network of its own, of which the port is published."""
+        """Whether it has its own network, with the port published on the host."""
         return (
             self.runtime == RuntimeName.DOCKER and self.isolation.network == NetworkMode.PUBLISHED
         )
@@ -192,7 +192,7 @@ class ContainerSpec(Value):
         if self.application:
             return self.application.endpoint
         host, access = self.bind, parse_access(self.address)
-        if host in LOOPBACK:  # It listens on all addresses of its host.
+        if host in LOOPBACK:  # the engine listens on all addresses of its host
             host = access.machine if access.is_remote else LOOPBACK[host]
         return f"http://{host_port(host, self.port)}"
 
@@ -206,14 +206,14 @@ class LaunchPlan(Value):
     """Empty = unknown."""
 
     checked_against: str = ""
-    """Engine and version whose schema was asked about `engine.args`; empty = none was."""
+    """Engine and version whose schema `engine.args` were checked against; empty = unchecked."""
 
     containers: tuple[ContainerSpec, ...]
     warnings: tuple[str, ...] = ()
 
     @property
     def on_cluster(self) -> bool:
-        """Whether a Ray cluster runs it, and no host."""
+        """Whether it runs on a Ray cluster instead of hosts."""
         return any(spec.application for spec in self.containers)
 
     def with_warnings(self, more: Iterable[str]) -> LaunchPlan:
@@ -222,10 +222,11 @@ class LaunchPlan(Value):
 
 
 def start_groups(plan: LaunchPlan) -> tuple[LaunchPlan, ...]:
-    """The plan in groups; each starts once the group before is ready.
+    """The plan in groups, each of which starts when the previous group is ready.
 
-    vLLM profiles the free memory of its accelerators while it starts, so replicas that share one
-    are in different groups. All others are in the first, and leaders with their followers.
+    vLLM profiles the free memory of its accelerators while it starts, so replicas that share an
+    accelerator are in different groups. All other replicas are in the first group. The containers
+    of a replica stay together.
     """
     parts: list[list[ContainerSpec]] = []
     taken: list[set[tuple[str, str, str]]] = []
@@ -241,9 +242,9 @@ def start_groups(plan: LaunchPlan) -> tuple[LaunchPlan, ...]:
 
 
 def split_off(plan: LaunchPlan, share: float) -> tuple[LaunchPlan, LaunchPlan]:
-    """A share (more than 0, at most 1) of a plan's replicas, rounded up, and the rest."""
+    """Split a plan into a share (above 0, at most 1) of its replicas, rounded up, and the rest."""
     replicas = _replicas(plan)
-    # Rounded first: 0.1 * 30 is a little more than 3 in floating point.
+    # Round first, because 0.1 * 30 is a little more than 3 in floating point.
     count = max(1, ceil(round(share * len(replicas), 9)))
     first, rest = (
         [spec for containers in part for spec in containers]
@@ -263,7 +264,7 @@ def _replicas(plan: LaunchPlan) -> list[list[ContainerSpec]]:
 
 
 def planned_workload(spec: ContainerSpec) -> Workload:
-    """A workload of the plan, before it is started."""
+    """The workload of a container in the plan, before it starts."""
     return Workload(
         name=spec.name,
         release=spec.labels[LABEL_RELEASE],
@@ -279,10 +280,10 @@ def planned_workload(spec: ContainerSpec) -> Workload:
 
 
 def host_port(host: str, port: int) -> str:
-    """An address and a port as URLs have them: IPv6 stands in brackets."""
+    """An address and a port as in URLs, with IPv6 in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def container_name(release: str, replica: int, role: Role, position: int = 0) -> str:
-    """The name of a container: the same release always gives the same names."""
+    """The name of a container; it depends only on release, replica, role and position."""
     return f"moorage-{release}-r{replica}-{role}{position or ''}"

@@ -1,4 +1,4 @@
-"""The Python packages that an engine is installed from, as a program of a machine."""
+"""The Python packages from which an engine is installed as a program on a machine."""
 
 from typing import NamedTuple
 
@@ -7,14 +7,14 @@ from moorage.spec import EngineName
 
 
 class Packages(NamedTuple):
-    """What pip installs for an engine.
+    """The packages that pip installs for an engine.
 
     Attributes:
-        name: The package whose version is the engine's.
-        version: The tested one, where its numbers are not the engine's own; empty = they are.
-        extras: Of that package, in brackets; empty = none.
-        also: Requirements beside it.
-        launcher: Module of moorage that is its program; empty = the packages bring one.
+        name: The package whose version determines the engine's.
+        version: The tested version, if its numbering differs from the engine's; empty = the same.
+        extras: Extras of that package, in brackets; empty = none.
+        also: Further requirements.
+        launcher: Module of moorage that is the program; empty = the packages contain a program.
     """
 
     name: str
@@ -24,7 +24,7 @@ class Packages(NamedTuple):
     launcher: str = ""
 
     def requirements(self, version: str) -> tuple[str, ...]:
-        """The requirements of a version, for pip."""
+        """The requirements to install a version with pip."""
         return (f"{self.name}{self.extras}=={version}", *self.also)
 
 
@@ -41,7 +41,7 @@ PACKAGES: dict[EngineName, Packages] = {
 
 
 def packages_of(engine: EngineName) -> Packages:
-    """The packages of an engine; raises `BAD_SETTING` for one that is no program."""
+    """The packages of an engine; raises `BAD_SETTING` if it is not installed from packages."""
     if engine not in PACKAGES:
         able = ", ".join(PACKAGES)
         raise Failure(

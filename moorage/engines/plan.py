@@ -34,18 +34,18 @@ def plan_launch(
     caches: str = "",
     arguments: Schema | None = None,
 ) -> LaunchPlan:
-    """The plan of a release: one container for each seat, and its Ray head where it needs one.
+    """The plan of a release: one container for each seat, and Ray heads where needed.
 
     Args:
-        placed: The model and its place.
+        placed: The model and its placement.
         image: The image of its containers; None for processes.
-        ledger: Identity of the ledger that the release is in.
-        caches: Directory of this machine under which engines keep caches, empty = nowhere;
-            another machine has one in its store.
-        arguments: The arguments of the version that runs, where the engine needs their types.
+        ledger: Identity of the release's ledger.
+        caches: Directory on this machine for engines' caches, empty = no caches; another machine
+            keeps them in its store.
+        arguments: The arguments of the version that runs, if the engine needs their types.
 
     Raises:
-        Failure: `BAD_SPEC` when the engine cannot do what the spec asks for.
+        Failure: `BAD_SPEC` when the engine cannot do what the spec requests.
     """
     engine = ENGINES[placed.placement.engine]
     _require_features(placed.spec, engine)
@@ -90,7 +90,7 @@ def _request(
 
 
 def _peers(placed: Placed, seat: Seat) -> tuple[Peer, ...]:
-    """All hosts of a seat's replica; none where it is alone."""
+    """All hosts of a seat's replica; none if the replica has one host."""
     seats = [other for other in placed.placement.seats if other.replica == seat.replica]
     if len(seats) < 2:
         return ()
@@ -98,7 +98,7 @@ def _peers(placed: Placed, seat: Seat) -> tuple[Peer, ...]:
 
 
 def _version(request: LaunchRequest, engine: Engine) -> str:
-    """The version that will run: of the image, or of the installed program; empty = unknown."""
+    """The version that will run, from the image or the installed program; empty = unknown."""
     if request.image is not None:
         return request.image.engine_version
     return program_version(request.spec.engine, engine, request.host)
@@ -120,7 +120,7 @@ def _unused_arguments(engine: EngineSpec) -> tuple[str, ...]:
 
 
 def _unused_accelerators(engine: Engine, request: LaunchRequest) -> tuple[str, ...]:
-    """Accelerators that the engine cannot use, unless the spec asks for none."""
+    """A warning about accelerators that the engine cannot use, unless the spec states a number."""
     there = {item.type for item in request.host.accelerators}
     if request.seat.accelerators or request.spec.placement.accelerators != "auto" or not there:
         return ()
@@ -132,7 +132,7 @@ def _unused_accelerators(engine: Engine, request: LaunchRequest) -> tuple[str, .
 
 
 def _require_own_store(placed: Placed) -> None:
-    """Adapters that are loaded later are stored in folders of this machine."""
+    """Refuse later adapters on other machines: they are stored in folders of this machine."""
     hosts = [seat.host for seat in placed.placement.seats]
     remote = [name for name in hosts if placed.snapshot.host(name).store]
     if placed.spec.lora_updates and remote:
@@ -171,7 +171,7 @@ CLUSTER_CAUSES = (
         " `engine.application.runtime_env`.",
     ),
 )
-"""Texts in an application's messages that do not come from its engine."""
+"""Patterns in an application's messages that do not come from its engine."""
 
 
 def plan_on_cluster(request: ApplicationRequest, engine: EngineName) -> LaunchPlan:
@@ -182,7 +182,7 @@ def plan_on_cluster(request: ApplicationRequest, engine: EngineName) -> LaunchPl
         engine: Its engine.
 
     Raises:
-        Failure: `BAD_SPEC` when the engine cannot do what the spec asks for.
+        Failure: `BAD_SPEC` when the engine cannot run on a Ray cluster.
     """
     if engine not in BUILDERS:
         raise Failure(Cause.BAD_SPEC, f"engine.name: {engine} cannot run on a Ray cluster")
@@ -215,7 +215,10 @@ def _cluster_warnings(request: ApplicationRequest, engine: EngineName) -> tuple[
 
 
 def _open_to_all(request: ApplicationRequest) -> list[str]:
-    """Ray Serve asks for no key, and its dashboard would show one."""
+    """A warning that anybody can use the application: Ray Serve requires no key.
+
+    A key in its config would be visible in Ray's dashboard.
+    """
     host = urlsplit(request.cluster.serve).hostname or ""
     if host == "localhost" or host.startswith("127.") or host == "::1":
         return []

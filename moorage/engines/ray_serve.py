@@ -1,8 +1,8 @@
 """Reading and writing the documents of Ray Serve's REST API.
 
-`PUT /api/serve/applications/` replaces the whole config of a cluster, so a change of one
-application has to send all the others. Verified with Ray 2.60; the documents have had this shape
-since `source` was added (2.40).
+`PUT /api/serve/applications/` replaces the whole config of a cluster, so changing one application
+requires sending all others too. Verified with Ray 2.60; the documents have had this shape since
+`source` was added (2.40).
 """
 
 import re
@@ -14,20 +14,20 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
 
 MARK_LEDGER, MARK_RELEASE = "MOORAGE_LEDGER", "MOORAGE_RELEASE"
-"""Variables that mark an application's ledger and release; Ray's applications have no labels."""
+"""Variables that mark an application's ledger and release, as Ray applications have no labels."""
 
 WHOLE = ("proxy_location", "http_options", "grpc_options", "target_capacity")
-"""Settings of the config besides applications. Ray resets those that are left out."""
+"""Settings of the config in addition to applications. Ray resets settings that are left out."""
 
 IMPERATIVE = "imperative"
-"""Applications that `serve.run` made: no config holds them, and a PUT leaves them."""
+"""Source of applications made by `serve.run`: no config holds them, and a PUT keeps them."""
 
 REDACTED = "<redacted>"
-"""The text that replaces variables where the dashboard takes the client for a browser."""
+"""The text that replaces variables if the dashboard takes the client for a browser."""
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _OPENING = re.compile(r"^\S*(?:Error|Exception)\b.*: Traceback \(most recent call last\):$")
-"""First line of an error that only repeats another one's traceback."""
+"""First line of an error that only repeats the traceback of another error."""
 
 
 class AppStatus(StrEnum):
@@ -42,7 +42,7 @@ class AppStatus(StrEnum):
 
 
 class ReplicaLog(Value):
-    """Where a replica's log is: a file of Ray's log folder on a node."""
+    """Location of a replica's log: a file in Ray's log folder on a node."""
 
     node: str
     file: str
@@ -52,9 +52,9 @@ class AppState(Value):
     """An application as the cluster sees it.
 
     Attributes:
-        status: Its status; one that this release of moorage does not know counts as deploying.
-        message: Messages of the cluster about it and its deployments, without colours.
-        ledger: Ledger that it belongs to; empty = it is not moorage's.
+        status: Its status; unknown statuses count as deploying.
+        message: The cluster's messages about it and its deployments, without colours.
+        ledger: Ledger that it belongs to; empty = moorage did not start it.
         release: Release that it belongs to.
         logs: Logs of its replicas.
     """
@@ -70,7 +70,7 @@ def app_state(details: Mapping[str, Any], name: str) -> AppState | None:
     """The state of one application; None = the cluster does not have it.
 
     Args:
-        details: What `GET /api/serve/applications/` answers.
+        details: The answer of `GET /api/serve/applications/`.
         name: The application.
     """
     found = details.get("applications", {}).get(name)
@@ -95,7 +95,7 @@ def with_application(details: Mapping[str, Any], config: Mapping[str, Any]) -> d
     """The cluster's config with an application added or replaced.
 
     Args:
-        details: What `GET /api/serve/applications/` answers.
+        details: The answer of `GET /api/serve/applications/`.
         config: The application.
 
     Raises:
@@ -110,7 +110,7 @@ def with_application(details: Mapping[str, Any], config: Mapping[str, Any]) -> d
 
 
 def without_application(details: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The cluster's config without one application, the others exactly as they are.
+    """The cluster's config without one application, all others unchanged.
 
     Raises:
         Failure: As in `with_application`.
@@ -122,9 +122,9 @@ def without_application(details: Mapping[str, Any], name: str) -> dict[str, Any]
 
 
 def _config(name: str, application: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The config that an application was deployed with; None = it must not be sent.
+    """The config with which an application was deployed; None = it must not be sent.
 
-    An application that is being deleted would come back; one of `serve.run` is in no config.
+    Sending an application that is being deleted would restore it; `serve.run`'s have no config.
     """
     if application.get("status") == AppStatus.DELETING:
         return None
@@ -137,7 +137,7 @@ def _config(name: str, application: Mapping[str, Any]) -> dict[str, Any] | None:
     if REDACTED in str(config):
         detail = f"the dashboard hides variables of {name}, which a change would lose"
         raise Failure(Cause.LAUNCH_REFUSED, detail)
-    # Both stand above all applications; older Rays list them here too, and refuse them.
+    # Both belong to the whole config; older Rays also list them here, but refuse them in a PUT.
     return {key: value for key, value in config.items() if key not in ("host", "port")}
 
 

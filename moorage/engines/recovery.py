@@ -1,8 +1,8 @@
-"""The second try: a failed start is repeated with a number that the engine named.
+"""The second try: a failed start is repeated with a value that the engine named.
 
-A number that the engine names is what the machine can do; the planned one was a prediction or a
-user's value. One such number may replace the planned one, once for a release, and the release
-records it. The claims stay as they are: a correction only ever takes less.
+A value named by the engine is possible on the machine; the planned value was a prediction or the
+user's. It may replace the planned value once per release, and the release records the change. The
+claims stay unchanged, because a correction only ever takes less.
 """
 
 from collections.abc import Collection
@@ -15,25 +15,25 @@ from moorage.spec import ModelSpec
 
 
 class Remedy(Value):
-    """A number with which a failed engine would start, instead of the one before."""
+    """A value with which a failed engine would start, instead of the value before."""
 
     option: str
     before: str
     value: str
     fields: tuple[str, ...] = ()
-    """Fields of the spec that state the same."""
+    """Fields of the spec for the same setting."""
 
     reason: str
 
 
 class Correction(Value):
-    """The change of the second try of a release, and the cause and log line of the first."""
+    """The change in the second try of a release, with cause and log line of the first failure."""
 
     option: str
     before: str
     value: str
     stated: str = ""
-    """Where the user had stated it, such as `context`; empty = it was derived."""
+    """Where the user stated the value before, such as `context`; empty = it was derived."""
 
     cause: Cause
     reason: str
@@ -41,7 +41,7 @@ class Correction(Value):
 
     @property
     def summary(self) -> str:
-        """The correction in a line."""
+        """The correction in one line."""
         stated = f", though `{self.stated}` states it" if self.stated else ""
         return f"{self.option} {self.value} instead of {self.before}{stated}: {self.reason}"
 
@@ -49,9 +49,9 @@ class Correction(Value):
 def correction_for(
     spec: ModelSpec, cause: Cause, evidence: str, remedy: Remedy | None
 ) -> Correction | None:
-    """The correction that a remedy leads to; None = there is no second try.
+    """The correction for a remedy; None = no second try.
 
-    A command line of the user's own is not changed: only its author knows what it starts.
+    The user's own command line is never changed: only its author knows what it starts.
     """
     if remedy is None or not spec.readiness.second_try or spec.engine.command is not None:
         return None
@@ -67,7 +67,7 @@ def correction_for(
 
 
 def with_correction(plan: LaunchPlan, correction: Correction, names: Collection[str]) -> LaunchPlan:
-    """The plan of the first try, corrected in the named containers: those that do not run."""
+    """The plan of the first try, corrected in the named containers, which are not running."""
     containers = tuple(
         _amended(spec, correction) if spec.name in names and spec.runs_engine else spec
         for spec in plan.containers
@@ -83,7 +83,7 @@ def _stated(spec: ModelSpec, remedy: Remedy) -> str:
 
 
 def _amended(spec: ContainerSpec, correction: Correction) -> ContainerSpec:
-    """The option goes last: an engine takes the last one, and the user's words stay."""
+    """The container with the option appended; as the last one it wins over the user's words."""
     option = correction.option
     kept = [f for f in spec.command if len(f.tokens) != 2 or f.tokens[0] != option]
     flag = Flag(

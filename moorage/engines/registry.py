@@ -1,4 +1,4 @@
-"""The table of engines. Each is imported when it is first looked up."""
+"""The table of engines. Each engine is imported when it is first looked up."""
 
 # ruff: noqa: PLC0415
 

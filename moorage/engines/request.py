@@ -1,4 +1,4 @@
-"""The facts with which an engine is started on one seat."""
+"""The facts from which the launch of an engine on one seat is planned."""
 
 from moorage.common.values import Value
 from moorage.engines.schema.argument import Schema
@@ -10,32 +10,32 @@ from moorage.placement.placement import Seat
 from moorage.spec import ModelSpec, NetworkMode, RuntimeName
 
 MODELS_FOLDER = "/models"
-"""Where containers find their model, in a folder of its name."""
+"""Folder in containers that holds the model, in a folder of the model's name."""
 
 
 class Peer(Value):
     """One host of a replica that spans several."""
 
     address: str
-    """Address that the others reach."""
+    """Address that the other hosts reach."""
 
     seat: Seat
 
 
 class LaunchRequest(Value):
-    """The facts with which an engine is started for one seat.
+    """The facts from which the launch of an engine on one seat is planned.
 
     Attributes:
         release: The release's id.
-        ledger: Identity of the ledger that it is in.
+        ledger: Identity of the release's ledger.
         model_path: Directory of the model on the host.
-        companions: Adapters and draft model that are loaded with it.
-        updates_folder: Directory on the host for adapters that are loaded while it serves; empty =
-            none are.
-        image: The image, or None for a process.
-        caches: Directory of the host for caches; empty = none are kept.
+        companions: Adapters and draft model to load with the model.
+        updates_folder: Directory on the host for adapters loaded while the engine serves; empty =
+            no such adapters.
+        image: The image; None for a process.
+        caches: Directory on the host for caches; empty = no caches.
         arguments: The arguments of the version that runs, for an engine that needs their types.
-        peers: Hosts of its replica, the leader's first; empty = it is on one host.
+        peers: Hosts of its replica, the leader's first; empty = one host.
     """
 
     spec: ModelSpec
@@ -60,7 +60,7 @@ class LaunchRequest(Value):
 
     @property
     def leads(self) -> bool:
-        """Whether this seat answers for its replica."""
+        """Whether this seat answers requests for its replica."""
         return self.seat.position == 0
 
     @property
@@ -80,9 +80,10 @@ class LaunchRequest(Value):
 
     @property
     def publishes(self) -> bool:
-        """Whether the engine has a network of its own, of which one port is published.
+        """Whether the engine has its own network, with its port published on the host.
 
-        Hosts of one replica connect on ports that are not known in advance.
+        Hosts of one replica connect on ports that are not known in advance, so they share the
+        host's network.
         """
         alone = self.in_container and not self.spans_hosts
         return alone and self.spec.engine.container.network == NetworkMode.PUBLISHED

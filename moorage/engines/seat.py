@@ -1,7 +1,7 @@
-"""What a seat gives its container, whatever the engine: isolation, devices, folders, variables.
+"""Settings of a seat's container for any engine: isolation, devices, folders, variables.
 
-The script `prepare.sh` runs what has to happen before the engine starts: it takes the entrypoint's
-place and ends by becoming the engine.
+The script `prepare.sh` does the work that must precede the engine: it replaces the entrypoint and
+finally becomes the engine's process.
 """
 
 import re
@@ -23,7 +23,7 @@ TAGGED = re.compile(r"cuda(\d+\.\d+)")
 
 
 def isolation(request: LaunchRequest) -> Isolation:
-    """The isolation of a seat's container; a process has none."""
+    """The isolation of a seat's container; the default for a process."""
     if not request.in_container:
         return Isolation()
     settings, kind = request.spec.engine.container, device_kind_of(request)
@@ -44,28 +44,28 @@ def isolation(request: LaunchRequest) -> Isolation:
 
 
 def device_kind_of(request: LaunchRequest) -> DeviceKind:
-    """The kind of the seat's accelerators; empty for a seat on CPU."""
+    """The device kind of the seat's accelerators; the default for a seat on CPU."""
     seat = request.seat
     return DeviceKind() if seat.accelerator_type == CPU else device_kind(seat.accelerator_type)
 
 
 def claimed_accelerators(request: LaunchRequest) -> tuple[Accelerator, ...]:
-    """The seat's accelerators, in its order."""
+    """The seat's accelerators, in the seat's order."""
     own = {(item.type, item.index): item for item in request.host.accelerators}
     return tuple(own[request.seat.accelerator_type, index] for index in request.seat.accelerators)
 
 
 def sees_more_than_claimed(request: LaunchRequest) -> bool:
-    """Whether the engine could use accelerators that are not its own."""
+    """Whether the engine could use accelerators beyond its claim."""
     if not request.in_container or request.spec.engine.container.privileged:
         return True
     return sees_others(device_kind_of(request), claimed_accelerators(request))
 
 
 def shm_bytes(request: LaunchRequest) -> int:
-    """Size of the container's own shared memory; 0 = it has none of its own.
+    """Size of the container's own shared memory; 0 = no own shared memory.
 
-    No more than the limit of RAM: what lies in shared memory counts against it.
+    It is at most the RAM limit, because shared memory counts against that limit.
     """
     engine, limit = request.spec.engine, memory_bytes(request)
     if not request.in_container or engine.container.ipc == IpcMode.HOST:
@@ -74,14 +74,14 @@ def shm_bytes(request: LaunchRequest) -> int:
 
 
 def memory_bytes(request: LaunchRequest) -> int:
-    """Limit of RAM: the claim on CPU, else what the spec says; 0 = none."""
+    """Limit of RAM: the claim on CPU, else the spec's limit; 0 = none."""
     if request.seat.accelerator_type == CPU:
         return request.seat.ram_bytes
     return int(request.spec.engine.container.memory or 0)
 
 
 def cores(request: LaunchRequest) -> int:
-    """Limit of processor cores: the claim, else what the spec says; 0 = none."""
+    """Limit of processor cores: the claim, else the spec's limit; 0 = none."""
     limit = request.spec.engine.container.cores if request.in_container else None
     return request.seat.cores or limit or 0
 
@@ -108,7 +108,7 @@ def isolation_warnings(request: LaunchRequest) -> Iterator[str]:
 
 
 def preparation(request: LaunchRequest) -> Preparation | None:
-    """The preparation of a seat's container; None = nothing, and there is no script."""
+    """The preparation of a seat's container; None = nothing to do, so no script."""
     if not request.in_container:
         return None
     spec = request.spec.engine
@@ -120,7 +120,7 @@ def preparation(request: LaunchRequest) -> Preparation | None:
 
 
 def runs_by_minor_version(request: LaunchRequest) -> bool:
-    """Whether the image's CUDA is newer than the driver's, within a major version."""
+    """Whether the image's CUDA is newer than the driver's within the same major version."""
     image, kind = request.image, request.seat.accelerator_type
     if image is None or kind != CUDA:
         return False
@@ -130,13 +130,13 @@ def runs_by_minor_version(request: LaunchRequest) -> bool:
 
 
 def tagged_runtime(image: str) -> str:
-    """The version of CUDA that the tag of an image names (`cuda12.9-...`); empty = none."""
+    """The CUDA version in an image's tag (`cuda12.9-...`); empty = none."""
     built = TAGGED.search(image.rpartition("/")[2].partition(":")[2])
     return built[1] if built else ""
 
 
 def visibility(request: LaunchRequest) -> tuple[Variable, ...]:
-    """Variables that limit an engine to its claimed accelerators where it could use others."""
+    """Variables that limit an engine to its claimed accelerators if it could use others."""
     kind, seat = device_kind_of(request), request.seat
     indexes = ",".join(map(str, seat.accelerators))
     pairs: list[tuple[str, str, str]] = []
@@ -150,7 +150,7 @@ def visibility(request: LaunchRequest) -> tuple[Variable, ...]:
 
 
 def compatibility(request: LaunchRequest) -> tuple[Variable, ...]:
-    """NVIDIA's hook refuses an image whose CUDA is newer than the driver's in the minor version."""
+    """The variable that stops NVIDIA's hook from refusing images of a newer minor CUDA version."""
     if not runs_by_minor_version(request):
         return ()
     reason = "the image's CUDA is newer than the driver's; they are of the same major version"
@@ -160,7 +160,7 @@ def compatibility(request: LaunchRequest) -> tuple[Variable, ...]:
 def mounts(request: LaunchRequest) -> tuple[Mount, ...]:
     """The model's directory and the files of the host's driver, all read-only.
 
-    File by file where links lead out of the directory, as in the hub's cache.
+    Files are mounted one by one if links lead out of the directory, as in the hub's cache.
     """
     if not request.in_container:
         return ()
@@ -169,7 +169,7 @@ def mounts(request: LaunchRequest) -> tuple[Mount, ...]:
 
 
 def mounts_of(source: str, files: Sequence[ModelFile], target: str) -> tuple[Mount, ...]:
-    """A directory, read-only; file by file where links lead out of it."""
+    """Read-only mounts of a directory; one per file if links lead out of it."""
     if not any(file.target for file in files):
         return (Mount(source=source, target=target),)
     return tuple(
@@ -179,5 +179,5 @@ def mounts_of(source: str, files: Sequence[ModelFile], target: str) -> tuple[Mou
 
 
 def devices(request: LaunchRequest) -> tuple[str, ...]:
-    """Identifiers of the seat's accelerators: UUIDs where they are known."""
+    """Identifiers of the seat's accelerators: UUIDs if known, else indexes."""
     return tuple(item.identifier for item in claimed_accelerators(request))

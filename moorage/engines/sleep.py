@@ -1,4 +1,4 @@
-"""How an engine sleeps without ending, and what it keeps meanwhile."""
+"""How an engine sleeps without exiting, and the claims that it keeps meanwhile."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,7 +11,7 @@ from moorage.placement.placement import Placement
 
 
 class SleepStep(Value):
-    """A request (POST) to an engine that falls asleep or wakes."""
+    """A POST request that puts an engine to sleep or wakes it."""
 
     path: str
     parameters: dict[str, str] = {}
@@ -19,10 +19,10 @@ class SleepStep(Value):
 
 
 class EngineSleep(Value):
-    """The requests to an engine, in their order.
+    """The requests that put an engine to sleep and wake it, in order.
 
     Attributes:
-        state: Path whose answer tells with `is_sleeping` whether it sleeps.
+        state: Path whose answer says in `is_sleeping` whether the engine sleeps.
     """
 
     sleep: tuple[SleepStep, ...]
@@ -33,10 +33,10 @@ class EngineSleep(Value):
 def claims_asleep(
     placement: Placement, bytes_asleep: Callable[[Need | None, int], int]
 ) -> tuple[Claim, ...]:
-    """The claims of a release whose engines sleep; ports are left out.
+    """The claims of a release while its engines sleep; ports and cores are left out.
 
     Args:
-        placement: Where it runs.
+        placement: The release's placement.
         bytes_asleep: Bytes that an engine keeps of an accelerator, by its need and its claim.
     """
     needs = {

@@ -16,17 +16,17 @@ class Ending(Value):
     """The time limits for stopping a release that serves."""
 
     busy: Busy | None = None
-    """How to see the engine's own requests in flight; None = only gateways know of any."""
+    """Where the engine reports requests in flight; None = only gateways know of them."""
 
     drain_seconds: float
-    """How long requests in flight are awaited before SIGTERM."""
+    """Seconds to wait for requests in flight before SIGTERM."""
 
     grace_seconds: float
-    """From SIGTERM to SIGKILL."""
+    """Seconds from SIGTERM to SIGKILL."""
 
 
 def ending(stopping: StoppingSpec, plan: LaunchPlan | None) -> Ending:
-    """The limits that follow from the spec and the plan that was started; None = not known."""
+    """The limits from the spec and the started plan; `plan` None = unknown."""
     drain = stopping.drain_seconds
     if plan is None:
         return Ending(drain_seconds=drain, grace_seconds=stopping.grace_seconds)
@@ -41,7 +41,7 @@ def ending(stopping: StoppingSpec, plan: LaunchPlan | None) -> Ending:
 
 
 def _seconds(argv: tuple[str, ...], option: str) -> int:
-    """The engine's own time-out; 0 without one."""
+    """The engine's own time-out in seconds; 0 = none."""
     value = parse_words(argv).value(option) if option else None
     return int(value) if value and value.isdecimal() else 0
 
@@ -54,11 +54,11 @@ class Drained(Value):
     """Whether any request was in flight."""
 
     left: int | None = None
-    """Requests that still ran at the end; None = not known."""
+    """Requests still in flight at the end; None = unknown."""
 
     @property
     def summary(self) -> str:
-        """One line about it; empty when nothing is known."""
+        """The result in one line; empty if unknown."""
         if self.left is None:
             return ""
         if self.left:

@@ -1,4 +1,4 @@
-"""Adapters that are loaded and unloaded while an engine serves: its requests and answers."""
+"""Requests and answers for loading and unloading adapters while an engine serves."""
 
 from typing import Any
 
@@ -11,14 +11,14 @@ from moorage.spec import ModelSpec, RuntimeName
 
 DEADLINE = "warm_up_seconds"
 RANK_TOO_LARGE = ("max_lora_rank", "--max-lora-rank")
-"""What engines name when an adapter's rank is beyond the buffers that they made at their start."""
+"""Words in engines' errors if an adapter's rank exceeds the buffers allocated at start."""
 
 UNKNOWN = {404: "{name}", 400: "LoRA with name {name} does not exist"}
-"""What vLLM and SGLang say of an adapter that they do not have, by HTTP status."""
+"""Messages of vLLM and SGLang about an unknown adapter, by HTTP status."""
 
 
 class AdapterUpdates(Value):
-    """How an engine takes adapters while it serves.
+    """How an engine loads adapters while serving.
 
     Attributes:
         load: Path to which a name and a directory are posted.
@@ -29,24 +29,24 @@ class AdapterUpdates(Value):
     unload: str
 
     def loading(self, name: str, directory: str) -> Probe:
-        """Ask for an adapter to be loaded from a directory that the engine sees."""
+        """The request to load an adapter from a directory that the engine sees."""
         return _post(self.load, name, {"lora_name": name, "lora_path": directory})
 
     def unloading(self, name: str) -> Probe:
-        """Ask for an adapter to be unloaded."""
+        """The request to unload an adapter."""
         return _post(self.unload, name, {"lora_name": name})
 
 
 def adapter_probes(
     spec: ModelSpec, profile: ModelProfile, name: str, model: str
 ) -> tuple[Probe, ...]:
-    """How an adapter proves that it serves: it is listed, and it answers as the model does.
+    """The probes that prove that an adapter serves: it is listed, and it answers like the model.
 
     Args:
         spec: The spec of its base model.
-        profile: Of its base model.
-        name: Under which it is listed.
-        model: What a request for it names.
+        profile: The profile of its base model.
+        name: The name under which it is listed.
+        model: The model name in requests for it.
     """
     names = {Phase.LISTED: name, Phase.ANSWERED: model}
     return tuple(
@@ -60,7 +60,7 @@ def adapter_probes(
 
 
 def seen_by(container: ContainerSpec, folder: str, path: str) -> str:
-    """Where a workload sees a path below the folder of adapters that are loaded later.
+    """The path at which a workload sees a path below the folder of adapters loaded later.
 
     Raises:
         Failure: `ADAPTERS_FIXED` for a container that does not see the folder.
@@ -74,7 +74,7 @@ def seen_by(container: ContainerSpec, folder: str, path: str) -> str:
 
 
 def refusal(name: str, workload: str, status: int, answer: Any) -> Failure:
-    """The failure that an engine's answer stands for, in the engine's own words."""
+    """The failure for an engine's error answer, in the engine's own words."""
     message = _words(answer)
     if status == 404 and not lacks_adapter(name, status, answer):
         detail = f"{workload}: the server has no such endpoint: {message}"
@@ -88,7 +88,7 @@ def refusal(name: str, workload: str, status: int, answer: Any) -> Failure:
 
 
 def lacks_adapter(name: str, status: int, answer: Any) -> bool:
-    """Whether an engine says that it has no adapter of that name, and not: no such endpoint."""
+    """Whether the answer means that the engine has no such adapter, not no such endpoint."""
     return status in UNKNOWN and UNKNOWN[status].format(name=name) in _words(answer)
 
 
@@ -105,7 +105,7 @@ def _post(path: str, name: str, body: dict[str, Any]) -> Probe:
 
 
 def _words(answer: Any) -> str:
-    """The message of an error as vLLM, FastAPI and SGLang write it; anything else as it is."""
+    """The message in an error of vLLM, FastAPI or SGLang; any other answer unchanged."""
     if isinstance(answer, dict):
         error = answer.get("error")
         inner = error.get("message") if isinstance(error, dict) else None

@@ -1,4 +1,4 @@
-"""What was started: a container, or a process, of a release."""
+"""A started container or process of a release."""
 
 from collections.abc import Iterable
 
@@ -8,17 +8,17 @@ from moorage.placement.role import Role
 from moorage.spec import RuntimeName
 
 OPENAI = "/v1"
-"""Where an interface like OpenAI's begins."""
+"""Path prefix of an OpenAI-compatible interface."""
 
 
 class Workload(Value):
-    """A container or process that was started; its name is that of its `ContainerSpec`.
+    """A started container or process, with the name of its `ContainerSpec`.
 
     Attributes:
         identity: Container id, or `pid@start-time` of the process.
-        endpoint: Base URL under which it answers, if it leads.
-        base_path: Where its HTTP interface begins, below the endpoint.
-        adapters: LoRA adapters that were loaded while it serves; a start drops them.
+        endpoint: Base URL at which it answers, if it leads.
+        base_path: Path prefix of its HTTP interface, below the endpoint.
+        adapters: LoRA adapters loaded while serving; a restart drops them.
     """
 
     name: str
@@ -36,20 +36,20 @@ class Workload(Value):
 
     @property
     def serves(self) -> bool:
-        """Whether it answers for its replica; followers do not."""
+        """Whether it answers requests for its replica; followers do not."""
         return self.role == Role.LEADER
 
     @property
     def speaks_openai(self) -> bool:
-        """Whether it takes requests as OpenAI's API does, as gateways and chats send them."""
+        """Whether it accepts OpenAI-style requests, which gateways and chats send."""
         return self.base_path == OPENAI
 
     @property
     def url(self) -> str:
-        """What clients are given: the endpoint and the path of its interface."""
+        """The URL for clients: the endpoint and the path of its interface."""
         return f"{self.endpoint}{self.base_path}"
 
 
 def serving(workloads: Iterable[Workload]) -> tuple[Workload, ...]:
-    """Those that answer requests: one of each replica."""
+    """The workloads that answer requests: one of each replica."""
     return tuple(workload for workload in workloads if workload.serves)

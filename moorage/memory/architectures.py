@@ -1,4 +1,4 @@
-"""What vLLM 0.32 knows about architectures, as data.
+"""Facts of vLLM 0.32 about model architectures, as data.
 
 Source: `model_executor/models/registry.py` and the class bases and constructors in
 `model_executor/models/`.
@@ -35,7 +35,7 @@ REMOVED: dict[str, str] = {
     **dict.fromkeys(("MPTForCausalLM", "MptForCausalLM", "RWForCausalLM"), "0.28.0"),
     **dict.fromkeys(("StableLMEpochForCausalLM", "ChameleonForConditionalGeneration"), "0.28.0"),
 }
-"""Architectures that vLLM no longer has, and the last version that had them."""
+"""Architectures that vLLM no longer has, with the last version that had them."""
 
 PLUGIN_ONLY = (
     *("BartModel", "BartForConditionalGeneration", "MBartForConditionalGeneration"),
@@ -116,23 +116,23 @@ NO_PIPELINE = (
 """Architectures without the `SupportsPP` interface."""
 
 POOLING_ENDINGS = ("Model", "ForSequenceClassification", "ForTokenClassification", "ForMaskedLM")
-"""Ends of architecture names that vLLM runs with the pooling runner."""
+"""Endings of architecture names that vLLM runs with the pooling runner."""
 
 GENERATING_MODELS = (
     *("ChatGLMModel", "DeepseekV3BidirectionalModel", "Gemma2Model", "LlamaModel"),
     *("MistralModel", "Qwen2Model", "Qwen2_5OmniModel", "LMHeadModel", "ChatModel"),
     *("MossAudioModel", "UltravoxModel"),
 )
-"""Ends of the names of models that generate all the same: their class is one for generating."""
+"""Endings of names that match `POOLING_ENDINGS` although their model class generates."""
 
 POOLING_MODELS = (
     *("ColPaliForRetrieval", "ColModernVBertForRetrieval", "ColQwen3", "ColQwen3_5", "HF_ColBERT"),
     *("ClefOmniForJointSchema", "JinaForRanking", "JinaVLForRanking"),
 )
-"""Architectures that pool, whose names do not say so."""
+"""Architectures that pool although their names do not match `POOLING_ENDINGS`."""
 
 CLASSIFIER_ENDINGS = ("ForSequenceClassification", "ForTokenClassification")
-"""Ends of architecture names with a classifier's head."""
+"""Endings of architecture names with a classifier's head."""
 
 NO_FLOAT16 = ("gemma2", "gemma3", "gemma3_text", "glm4")
 """Model types that vLLM does not run in float16 (`config/model.py`)."""
@@ -169,10 +169,10 @@ ON_EVERY_STAGE: dict[str, frozenset[Part]] = {
         frozenset({Part.EMBEDDING}),
     ),
 }
-"""Parts that a model class allocates on every pipeline stage, used there or not.
+"""Parts that a model class allocates on every pipeline stage, even where they are unused.
 
-Classes that are not named here allocate the embedding on the first stage (and on the last, when
-the head is tied to it), norm and head on the last.
+Other classes allocate the embedding on the first stage (and on the last if the head is tied to it),
+norm and head on the last.
 """
 
 TIED_BY_DEFAULT = (
@@ -181,7 +181,7 @@ TIED_BY_DEFAULT = (
     *("gpt_bigcode", "granite_swa", "lfm2", "lfm2_moe", "mamba", "minicpm3", "opt", "smollm3"),
     *("starcoder2", "vaultgemma", "whisper", "youtu", "zamba2"),
 )
-"""Model types whose head is the embedding unless the configuration says otherwise."""
+"""Model types whose head is tied to the embedding unless the configuration says otherwise."""
 
 NEVER_TIED = (
     *("AfmoeForCausalLM", "AXK1ForCausalLM", "DeepseekForCausalLM", "DeepseekV2ForCausalLM"),
@@ -190,14 +190,14 @@ NEVER_TIED = (
     *("JambaForSequenceClassification", "LongcatFlashForCausalLM", "MiniMaxM2ForCausalLM"),
     *("NemotronHForCausalLM", "OlmoeForCausalLM", "PhiMoEForCausalLM", "Qwen3NextForCausalLM"),
 )
-"""Architectures whose class makes a head of its own, whatever the configuration says."""
+"""Architectures whose class creates a separate head, whatever the configuration says."""
 
 MLA_TYPES = (
     *("axk1", "deepseek_v2", "deepseek_v3", "deepseek_v32", "glm_moe_dsa", "glm4_moe_lite"),
     *("kimi_k2", "kimi_linear", "longcat_flash", "pangu_ultra_moe", "bailing_hybrid"),
     *("dots3_note", "sarvam_mla"),
 )
-"""Model types with a compressed KV cache (`is_deepseek_mla`), where `kv_lora_rank` is set."""
+"""Model types with a compressed KV cache (`is_deepseek_mla`) if `kv_lora_rank` is set."""
 
 UNCOVERED: dict[str, str] = {
     **dict.fromkeys(("deepseek_v4", "deepseek_v41"), "its KV groups are packed"),
@@ -205,4 +205,4 @@ UNCOVERED: dict[str, str] = {
     "deci": "its layers differ in their heads",
     "nemotron-nas": "its layers differ in their heads",
 }
-"""Model types whose memory these rules do not describe, and why."""
+"""Model types that the rules do not cover, with the reason."""

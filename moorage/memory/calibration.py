@@ -1,7 +1,7 @@
 """Calibration: measurements of earlier starts correct later predictions.
 
 Weights and KV cache are exact; activation and CUDA graphs are estimates until an engine with the
-same settings has logged what they really took.
+same settings has logged their real sizes.
 """
 
 import json
@@ -30,20 +30,20 @@ OTHERS = (
     *("--quantization", "--skip-mm", "--spec", "-O", "-cc", "-dcp", "-dp", "-ep", "-q", "-sc"),
     "--dp",
 )
-"""Prefixes of other options that change the memory an engine takes without its KV cache."""
+"""Prefixes of other options that affect the memory outside the KV cache."""
 
 
 class CalibrationKey(Value):
-    """The properties that two starts share when a measurement of one holds for the other.
+    """The properties that two starts must share for a measurement of one to hold for the other.
 
     Attributes:
         architecture: vLLM's class, such as `LlamaForCausalLM`.
-        shape: What else of the model decides: sizes, dtype, quantisation, mode.
+        shape: Further properties of the model: sizes, dtype, quantisation, mode.
         accelerator_type: `cuda`, ...; `cpu` without accelerators.
         accelerator: Name of the device; empty on CPU.
         max_num_batched_tokens: Tokens of one scheduler step; 0 = the engine's default.
         max_num_seqs: Requests that run at once; 0 = the engine's default.
-        options: Other options that change what the engine takes, such as LoRA's.
+        options: Other options that affect the memory, such as LoRA's.
     """
 
     architecture: str
@@ -68,7 +68,7 @@ def calibration_key(
     accelerator: str,
     arguments: Sequence[str],
 ) -> CalibrationKey:
-    """The key of a start; omitted defaults of the command line follow from the other fields."""
+    """The key of a start; defaults omitted from the command line follow from the other fields."""
     options = _options(arguments)
     return CalibrationKey(
         architecture=profile.architectures[0] if profile.architectures else profile.model_type,
@@ -87,16 +87,16 @@ def calibration_key(
 
 
 def key_of_command(key: CalibrationKey, command: Sequence[str]) -> CalibrationKey:
-    """The key of a start by its whole command line, whose settings `key` has.
+    """The key of a start, given its whole command line and the `key` of its settings.
 
-    The settings of a command of the user's own, such as a script, are not known: its words count.
+    The settings of a user's own command, such as a script, are unknown, so its words replace them.
     """
     own = {} if command[1:2] == ("serve",) else {"options": " ".join(command)}
     return key.model_copy(update=own)
 
 
 def _options(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Options with the words that follow them; of a repeated option, the last."""
+    """Options with the words that follow them; the last of a repeated option counts."""
     found: dict[str, tuple[str, ...]] = {}
     name = ""
     for word in arguments:
@@ -110,14 +110,14 @@ def _options(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def _shape(profile: ModelProfile) -> str:
-    """Sizes, stored element type and mode: models that differ in them share no measurement."""
+    """Sizes, stored element type and mode; models that differ in these share no measurement."""
     sizes = (profile.layers, profile.hidden_size, profile.attention_heads, profile.vocab_size)
     stored = profile.quantization or profile.dtype or "unknown"
     return f"{'x'.join(str(size or 0) for size in sizes)} {stored} {profile.mode}"
 
 
 def _number(options: Mapping[str, tuple[str, ...]], names: tuple[str, ...]) -> int:
-    """The value of an option that is a count; 0 when it is not given, or not a number."""
+    """The value of a numeric option; 0 if it is not given or not a number."""
     text = next((value for name in names for value in options.get(name, ())), "")
     digits, factor = (text[:-1], MULTIPLES[text[-1]]) if text[-1:] in MULTIPLES else (text, 1)
     return int(digits) * factor if digits.isdecimal() else 0
@@ -129,7 +129,7 @@ def _others(options: Mapping[str, tuple[str, ...]]) -> str:
 
 
 def _placeless(name: str, words: Sequence[str]) -> Sequence[str]:
-    """Without the path of a draft model, which differs between a container and its host."""
+    """The words without the draft model's path, which differs between a container and its host."""
     if name not in DRAFTS:
         return words
     try:
@@ -142,13 +142,13 @@ def _placeless(name: str, words: Sequence[str]) -> Sequence[str]:
 
 
 ROUNDING = GIB // 100
-"""Bytes by which a logged size may be off, and with it a difference: two digits of a GiB."""
+"""Bytes by which a logged size, and so a difference, may be off: logs show two decimals of GiB."""
 
 
 class Residual(Value):
     """Measured minus predicted, in bytes of one rank; None = not measured or not predicted.
 
-    `weights` are all that stays allocated except the cache and the CUDA graphs.
+    `weights` is all memory that stays allocated, except the cache and the CUDA graphs.
     """
 
     weights: int | None = None
@@ -157,11 +157,11 @@ class Residual(Value):
 
 
 class Measurement(Value):
-    """What one workload of a release measured, and what was predicted for it.
+    """Measured and predicted memory of one workload of a release.
 
     Attributes:
-        predicted: Bytes of one rank by the name of the term; empty = nothing was predicted.
-        measured_at: When, UTC.
+        predicted: Bytes of one rank by the name of the term; empty = no prediction.
+        measured_at: Time of the measurement, UTC.
     """
 
     workload: str
@@ -173,10 +173,10 @@ class Measurement(Value):
 
 
 def residual(predicted: Mapping[str, int], measured: Measured) -> Residual:
-    """By how much a prediction for the settings of a measurement is off.
+    """The error of a prediction for the settings of a measurement.
 
-    The prediction, in bytes of one rank by term, must not be corrected yet: correcting it twice
-    would lose the correction. A stored prediction may have been corrected.
+    `predicted`, in bytes of one rank by term, must be uncorrected; otherwise the correction would
+    be lost. A stored prediction may already be corrected.
     """
     return Residual(
         weights=_difference(predicted, STAYING, measured.consumed_bytes)
@@ -190,8 +190,8 @@ def residual(predicted: Mapping[str, int], measured: Measured) -> Residual:
 def apply(terms: Mapping[str, int], residual: Residual) -> dict[str, int]:
     """The terms of a prediction, corrected by a measurement.
 
-    Activation and graphs become what was measured, and never negative. Weights are exact, so what
-    stays taken beyond them is only added.
+    Activation and graphs become the measured values, at least 0. Weights are exact, so memory that
+    stays allocated beyond them is only added.
     """
     corrected = dict(terms)
     for name, off in (("activation", residual.activation), ("cuda_graphs", residual.graphs)):
@@ -206,11 +206,11 @@ LOADED = ("weights", "buffers")
 """Terms that loading the model allocates."""
 
 STAYING = (*LOADED, "redundancy")
-"""Terms that stay allocated next to the cache; the redundancy is for what is not torch's."""
+"""Terms that stay allocated next to the cache; the redundancy covers memory outside torch."""
 
 
 def charged_graphs(measured: Measured) -> int | None:
-    """What graphs cost of the budget: vLLM keeps what it set aside, even if capturing took less."""
+    """Bytes that graphs cost the budget: vLLM keeps its reserve even if capturing took less."""
     sizes = (measured.graph_bytes, measured.graph_reserve_bytes)
     return max((size for size in sizes if size is not None), default=None)
 
@@ -218,7 +218,7 @@ def charged_graphs(measured: Measured) -> int | None:
 def _difference(
     predicted: Mapping[str, int], names: tuple[str, ...], measured: int | None
 ) -> int | None:
-    """Measured minus the sum of the terms; None when either is not there."""
+    """Measured minus the sum of the terms; None if either is missing."""
     if measured is None or names[0] not in predicted:
         return None
     return measured - sum(predicted.get(name, 0) for name in names)

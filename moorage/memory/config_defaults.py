@@ -1,6 +1,6 @@
-"""Values that the configuration classes of transformers 5 fill in where config.json is silent.
+"""Defaults of the configuration classes of transformers 5 for keys missing from config.json.
 
-Only values that do not follow from other values.
+Values that follow from other values are left out.
 """
 
 from typing import Any
@@ -45,7 +45,7 @@ OTHER_VALUES: dict[str, dict[str, Any]] = {
     "falcon": {"multi_query": True, "new_decoder_architecture": False},
     "whisper": {"max_source_positions": 1500, "max_target_positions": 448},
 }
-"""Values of other keys than `KEYS`, and what `VALUES` leaves open, by model type."""
+"""Values of keys outside `KEYS`, and of keys that `VALUES` leaves open, by model type."""
 
 KEYS = (
     *("num_hidden_layers", "hidden_size", "num_attention_heads", "num_key_value_heads"),
@@ -140,11 +140,11 @@ VALUES: dict[str, tuple[int | None, ...]] = {
     "whisper": (4, 384, 6, None, None, None, None),
     "zamba2": (54, 2560, 32, None, None, None, 4096),
 }
-"""Values of `KEYS` by model type; None = there is no such value, or it follows from others."""
+"""Values of `KEYS` by model type; None = no such value, or it follows from others."""
 
 
 def class_default(model_type: str, key: str, *aliases: str) -> Any:
-    """The value that the configuration class of a model type gives a key; None = none."""
+    """The default of a key in the configuration class of a model type; None = no default."""
     others = OTHER_VALUES.get(model_type, {})
     for name in (key, *aliases):
         if name in others:

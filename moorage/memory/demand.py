@@ -26,12 +26,12 @@ from moorage.spec import ModelSpec
 PROCESSES = 5 * GIB // 2
 """RAM of vLLM's own processes on CPU; measured 1.6 to 2.5 GiB with page cache.
 
-The kernel charges the files that a first start reads to the container, and vLLM counts them as
-used: on a machine that has just got the image, 2 GiB left no room for the key/value cache.
+The kernel charges files read at the first start to the container, and vLLM counts them as used: on
+a machine that had just pulled the image, 2 GiB left no room for the key/value cache.
 """
 
 WITHOUT_DRAFT_MODEL = ("ngram", "ngram_gpu", "suffix")
-"""Methods of speculative decoding that look proposals up."""
+"""Methods of speculative decoding that look up proposals instead of running a model."""
 
 
 class MemoryModel:
@@ -41,8 +41,8 @@ class MemoryModel:
     task, and a model may have 100,000 tensor headers.
 
     Args:
-        headers: Headers of the checkpoint; empty where its format has none.
-        files: Facts of the weight files; used where there are no headers.
+        headers: Headers of the checkpoint; empty if its format has none.
+        files: Facts of the weight files, used if there are no headers.
     """
 
     def __init__(
@@ -68,11 +68,11 @@ class MemoryModel:
         return MemoryModel(config, headers, options, files=files, draft=self._draft)
 
     def need(self, query: MemoryQuery) -> Need | Refusal:
-        """What one rank needs, on the pipeline stage that needs most."""
+        """The memory that one rank needs, on the pipeline stage that needs most."""
         setup = caught(lambda: setup_on_accelerator(self.config, self.options, query))
         if isinstance(setup, Refusal):
             return setup
-        # Accelerators that get the same batch share the result.
+        # Accelerators with the same batch share the result.
         key = (setup.batch, replace(query, total=0, device_name=""))
         if key not in self._needs:
             self._needs[key] = caught(lambda: self._need(setup))
@@ -83,7 +83,7 @@ class MemoryModel:
         return caught(lambda: max(self._scale.weigh(tensor, pipeline).stages))
 
     def cpu_need(self, *, tokens: int, concurrency: int = 1, ranks: int = 1) -> CpuNeed | Refusal:
-        """What vLLM needs of a host's RAM on CPU, with one tensor-parallel rank on each host."""
+        """The RAM that vLLM needs on CPU, with one tensor-parallel rank on each host."""
         query = MemoryQuery(total=0, tokens=tokens, tensor=ranks, concurrency=concurrency)
         return caught(lambda: self._cpu_need(query))
 
@@ -109,7 +109,7 @@ class MemoryModel:
         return Need.for_query(query, terms, batch=setup.batch, stated=stated, cache=cache)
 
     def _cpu_need(self, query: MemoryQuery) -> CpuNeed:
-        """There is no utilization on CPU: the KV cache is given in whole GiB."""
+        """The need on CPU, where vLLM takes the KV cache in whole GiB instead of a utilization."""
         self._require_covered()
         weighed = self._scale.weigh(query.tensor, 1)
         setup = setup_on_cpu(self.config, self.options, query)
@@ -146,7 +146,7 @@ class MemoryModel:
 
 
 def memory_model(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -> MemoryModel:
-    """The memory of a resolved model, as its spec wants it served.
+    """The memory model of a resolved model under its spec.
 
     Raises:
         Failure: `BAD_SPEC` when an engine argument is malformed.
@@ -158,25 +158,25 @@ def memory_model(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -
 
 @dataclass(frozen=True)
 class DraftNeed:
-    """Bytes that a draft model takes on one rank; weights are everything if the spec states it."""
+    """Bytes that a draft model takes on one rank; if stated in the spec, all count as `weights`."""
 
     weights: int
     cache: int
     reason: str
 
     def term(self, size: int) -> Term:
-        """The part of it that is listed by itself, in bytes."""
+        """A term for `size` bytes of the draft model."""
         return Term(name="draft", bytes=size, exact=False, reason=self.reason)
 
 
 def _draft_need(setup: EngineSetup, draft: ResolvedModel | None, pool: Pool) -> DraftNeed | None:
-    """What drafting takes on one rank; None where no model drafts.
+    """The memory that drafting takes on one rank; None if no model drafts.
 
-    Its embedding and head may be shared with the model: then this is a little too much. Its layers
-    join the model's own KV groups, which may pad them: then the cache is a little too small.
+    If the draft model shares its embedding and head with the model, the weights are a little too
+    large. If the model's KV groups pad the draft model's layers, the cache is a little too small.
 
     Raises:
-        Refusal: When there is a draft model of which nothing is known.
+        Refusal: When the draft model is unknown, or the model has a recurrent state.
     """
     wanted, stated = setup.options.draft, setup.options.stated.draft
     if wanted and any(group.kind == KVKind.MAMBA for group in pool.prediction.groups):
@@ -188,7 +188,7 @@ def _draft_need(setup: EngineSetup, draft: ResolvedModel | None, pool: Pool) -> 
     if draft is None:
         name = wanted.model or wanted.method
         raise unknown(f"the draft model ({name}) is not read; `memory.draft` states its bytes")
-    # The draft model follows the model through its whole length, whatever it was made for.
+    # The draft model drafts over the model's whole context, whatever its own limit.
     config = {**draft.config, "max_position_embeddings": setup.query.tokens}
     settings, stored = setup.settings(pipeline=1), ""
     try:

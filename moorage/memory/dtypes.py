@@ -24,7 +24,7 @@ SIZES = {
     **dict.fromkeys(("fp8", "fp8_e4m3", "fp8_e5m2", "fp8_inc"), 1),
     **dict.fromkeys(("F8_E4M3", "F8_E5M2", "F8_E8M0", "I8", "U8", "BOOL"), 1),
 }
-"""Bytes of one element, under vLLM's names and under those of safetensors."""
+"""Bytes of one element, by vLLM's and by safetensors' names."""
 
 HALF_NAMES = {"half": "float16", "float": "float32"}
 
@@ -53,7 +53,7 @@ def engine_dtype(facts: Facts, pooling: bool) -> str:
 
 
 def kv_dtype(facts: Facts, requested: str, dtype: str) -> str:
-    """Element type of the KV cache; a checkpoint may bring its own scheme.
+    """Element type of the KV cache; a checkpoint may define its own scheme.
 
     Source: `utils/torch_utils.py:resolve_kv_cache_dtype_string`.
     """
@@ -80,22 +80,22 @@ METHODS = (
     *("gpt_oss_mxfp4", "deepseek_v4_fp8", "fp8_per_tensor", "fp8_per_block", "mxfp8"),
     *("fp8_per_channel", "int8_per_channel_weight_only", "nvfp4_per_token"),
 )
-"""Methods that vLLM knows and does not call deprecated."""
+"""Quantisation methods that vLLM supports and does not deprecate."""
 
 
 def quantisation(facts: Facts) -> Mapping[str, Any]:
-    """The settings of the quantisation; empty without."""
+    """The quantisation settings; empty if the model is not quantised."""
     settings = facts.config.get("quantization_config") or facts.get("quantization_config")
     return settings if isinstance(settings, Mapping) else {}
 
 
 def quantisation_method(facts: Facts) -> str:
-    """Name of the method; empty without."""
+    """Name of the quantisation method; empty if the model is not quantised."""
     return str(quantisation(facts).get("quant_method") or "")
 
 
 def quantisation_block(facts: Facts) -> Sequence[int]:
-    """Rows and columns that share one scale; empty where scales go by tensor or channel."""
+    """Rows and columns that share one scale; empty if scales are per tensor or channel."""
     settings = quantisation(facts)
     groups = settings.get("config_groups")
     for group in groups.values() if isinstance(groups, Mapping) else ():
@@ -115,10 +115,10 @@ def _sides(block: Any) -> Sequence[int]:
 
 
 def require_known(facts: Facts) -> None:
-    """Refuse a quantisation that vLLM does not have, or no longer has.
+    """Refuse a quantisation that vLLM does not support, or no longer supports.
 
     Raises:
-        Refusal: With the setting. Also after `gptq_utils.py`.
+        Refusal: With the setting. Further source: `gptq_utils.py`.
     """
     method = quantisation_method(facts)
     if method and method not in METHODS:

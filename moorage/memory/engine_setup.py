@@ -1,7 +1,7 @@
-"""The engine whose memory is counted: the query, and the size of its scheduler step.
+"""The settings of the engine whose memory is computed, with the size of its scheduler step.
 
-Source: `engine/arg_utils.py`: `get_batch_defaults` and
-`_set_default_max_num_seqs_and_batched_tokens_args`, for the server.
+Source, for the server: `engine/arg_utils.py`: `get_batch_defaults` and
+`_set_default_max_num_seqs_and_batched_tokens_args`.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from moorage.memory.options import CacheOptions, MemoryOptions, MemorySettings
 from moorage.models.config import Config
 
 CPU_TOKENS, CPU_SEQS = 2048, 128
-"""Of a scheduler step on CPU, for each rank."""
+"""Default size of a scheduler step on CPU, for each rank."""
 
 CPU_BLOCK = 128
 """Tokens of a KV block on CPU (`platforms/cpu.py`)."""
@@ -24,11 +24,11 @@ CPU_BLOCK = 128
 
 @dataclass(frozen=True)
 class EngineSetup:
-    """One engine.
+    """The settings of one engine.
 
     Attributes:
         config: Configuration as the engine sees it.
-        block: Tokens of a KV block where the options leave it open; None = vLLM's on CUDA.
+        block: Tokens of a KV block if the options leave it open; None = vLLM's default on CUDA.
     """
 
     config: Config
@@ -39,16 +39,16 @@ class EngineSetup:
 
     @cached_property
     def facts(self) -> Facts:
-        """The model."""
+        """The facts of the model."""
         return Facts(self.config)
 
     @property
     def pools(self) -> bool:
-        """Whether the engine pools, which needs no logits."""
+        """Whether the engine pools, and so needs no logits."""
         return pools(self.facts, self.options.runner)
 
     def settings(self, pipeline: int = 0) -> MemorySettings:
-        """The settings of the exact rules; the pipeline stages are the query's if not given."""
+        """The settings for the exact rules; by default with the query's pipeline stages."""
         shared = {name: getattr(self.options, name) for name in CacheOptions.model_fields}
         return MemorySettings(
             **shared | {"block_size": self.options.block_size or self.block},
@@ -60,7 +60,7 @@ class EngineSetup:
 
 
 def setup_on_accelerator(config: Config, options: MemoryOptions, query: MemoryQuery) -> EngineSetup:
-    """The engine on an accelerator.
+    """The settings of the engine on an accelerator.
 
     Raises:
         Refusal: When the configuration names no architecture.
@@ -75,7 +75,7 @@ def setup_on_accelerator(config: Config, options: MemoryOptions, query: MemoryQu
 
 
 def setup_on_cpu(config: Config, options: MemoryOptions, query: MemoryQuery) -> EngineSetup:
-    """The engine on CPU, one rank on each host."""
+    """The settings of the engine on CPU, with one rank on each host."""
     default = Batch(tokens=CPU_TOKENS * query.tensor, seqs=CPU_SEQS * query.tensor)
     batch = _batch(config, options, default, query.tokens)
     return EngineSetup(config, options, batch, query, CPU_BLOCK)
@@ -95,8 +95,8 @@ def _batch(config: Config, options: MemoryOptions, default: Batch, length: int) 
 def _cuts_prompts(config: Config, options: MemoryOptions) -> bool:
     """Whether long prompts are cut into steps (chunked prefill).
 
-    Source: `config/model.py:is_chunked_prefill_supported`; pooling over all tokens of a prompt is
-    not distinguished, because the configuration does not mention it.
+    Source: `config/model.py:is_chunked_prefill_supported`. Pooling over all tokens of a prompt is
+    not distinguished, because the configuration does not show it.
     """
     if options.chunked_prefill is not None:
         return options.chunked_prefill

@@ -1,8 +1,8 @@
-"""Estimates of the memory that is neither weights nor KV cache; a spec can state most of them.
+"""Estimates of the memory besides weights and KV cache; a spec can state most of them.
 
-Where no other source stands, a formula follows the buffers that vLLM 0.32 allocates. Held against
-vLLM 0.26 on an H100 (`tests/memory/test_measured.py`), a whole claim is up to 0.7 GiB too large;
-one estimate alone may be a quarter to four times what is taken.
+Unless a source is given, a formula follows the buffers that vLLM 0.32 allocates. Compared with
+vLLM 0.26 on an H100 (`tests/memory/test_measured.py`), a whole claim is up to 0.7 GiB too large; a
+single estimate may be a quarter to four times the real size.
 """
 
 from collections.abc import Callable
@@ -18,10 +18,10 @@ from moorage.memory.options import MemoryOptions
 from moorage.memory.refusal import unknown
 
 ELEMENT = 2
-"""Bytes; vLLM casts float32 to a type of two bytes."""
+"""Bytes of an element; vLLM casts float32 to a two-byte type."""
 
 LOGIT_BYTES = 10
-"""Bytes for each logit: itself, in float32, and sorted in float32 (`v1/sample/sampler.py`)."""
+"""Bytes for each logit: original, float32 copy, sorted float32 copy (`v1/sample/sampler.py`)."""
 
 REDUNDANCY = 150 * MIB + 4 * MIB
 """Bytes that vLLM holds back (`v1/worker/gpu_worker.py`, 150 MiB), and its small buffers."""
@@ -35,8 +35,8 @@ NCCL = 512 * MIB
 GRAPHS_BASE, GRAPH_EACH = 256 * MIB, 15 * MIB
 """Bytes for all CUDA graphs and for each one.
 
-On an H100 51 of them took 0.98 GiB with 32 layers of width 4096, and 0.50 with 28 of width 1024.
-That is too little to tell what they grow with, so the larger one counts for all models.
+On an H100, 51 graphs took 0.98 GiB with 32 layers of width 4096, and 0.50 with 28 of width 1024.
+Two measurements do not show how the size grows, so the larger one counts for all models.
 """
 
 GRAPH_LIMIT = 512
@@ -48,7 +48,7 @@ EXPERT_WIDTH_KEYS = ("moe_intermediate_size", "expert_ffn_hidden_size", "ffn_hid
 
 
 def step_terms(setup: EngineSetup, caches: bool) -> tuple[Term, ...]:
-    """The estimates that follow from one scheduler step; graphs need a KV cache (`caches`)."""
+    """The estimates that depend on the scheduler step; graphs need a KV cache (`caches`)."""
     stated = setup.options.stated
     return (
         _term("activation", stated.activation, lambda: activation(setup)),
@@ -60,7 +60,7 @@ def step_terms(setup: EngineSetup, caches: bool) -> tuple[Term, ...]:
 
 
 def outer_terms(options: MemoryOptions, ranks: int) -> tuple[Term, ...]:
-    """The estimates of what is taken before the engine measures, on top of its budget."""
+    """The estimates of memory taken before the engine measures, in addition to its budget."""
     stated = options.stated
     driver = (CONTEXT, "the driver's context of one process")
     terms = [_term("context", stated.context, lambda: driver, inside=False)]
@@ -71,10 +71,10 @@ def outer_terms(options: MemoryOptions, ranks: int) -> tuple[Term, ...]:
 
 
 def activation(setup: EngineSetup) -> tuple[int, str]:
-    """Peak of the intermediate results in the profiling run: of a layer, or of the logits.
+    """Peak of the intermediate results in the profiling run: in a layer, or for the logits.
 
     Source: `fused_moe/experts/triton_moe.py:workspace_shapes` for experts, the layers of
-    `model_executor/models/llama.py` else. The encoder of a multimodal model is not counted.
+    `model_executor/models/llama.py` otherwise. The encoder of a multimodal model is not counted.
     """
     layer, reason = _layer(setup)
     if not setup.pools:
@@ -86,11 +86,11 @@ def activation(setup: EngineSetup) -> tuple[int, str]:
 
 
 def sampling(setup: EngineSetup) -> tuple[int, str]:
-    """What the sampler takes beyond a layer, once the KV cache is there.
+    """Memory that the sampler takes beyond a layer, after the KV cache is allocated.
 
-    vLLM's second model runner measures a step without top-k and top-p, and gives the cache what it
-    did not see (`v1/worker/gpu/model_runner.py:_dummy_sampler_run` says so). Its warm-up uses them,
-    and what that takes stays allocated, outside of the budget.
+    vLLM's second model runner measures a step without top-k and top-p, so it gives their memory to
+    the cache (`v1/worker/gpu/model_runner.py:_dummy_sampler_run`). Its warm-up uses both, and
+    their memory stays allocated, outside the budget.
     """
     logits, formula = _logits(setup)
     layer, _ = _layer(setup)
@@ -100,7 +100,7 @@ def sampling(setup: EngineSetup) -> tuple[int, str]:
 
 
 def cuda_graphs(setup: EngineSetup, caches: bool) -> tuple[int, str]:
-    """Captured graphs."""
+    """Memory of the captured CUDA graphs."""
     if setup.options.enforce_eager:
         return 0, "none with --enforce-eager"
     if not caches:
@@ -111,7 +111,7 @@ def cuda_graphs(setup: EngineSetup, caches: bool) -> tuple[int, str]:
 
 
 def rope_buffers(facts: Facts) -> tuple[int, str]:
-    """Tables of rotary positions: one for each kind of rope, in the model's element type.
+    """Tables of rotary positions: one for each rope, in the model's element type.
 
     Source: `model_executor/layers/rotary_embedding/`.
     """
@@ -128,7 +128,7 @@ def rope_buffers(facts: Facts) -> tuple[int, str]:
 def _term(
     name: str, stated: int | None, estimate: Callable[[], tuple[int, str]], inside: bool = True
 ) -> Term:
-    # What is stated need not be known: the estimate is not even tried.
+    # A stated value needs no estimate, which might fail.
     try:
         size, reason = estimate() if stated is None else (int(stated), f"memory.{name} in the spec")
     except Refusal as why:
@@ -137,7 +137,7 @@ def _term(
 
 
 def _graph_terms(setup: EngineSetup, caches: bool) -> tuple[Term, ...]:
-    """On top of the share where they may be, and within it too where that is not sure.
+    """Terms of the graphs: inside or outside the share, or both if that is uncertain.
 
     Too small a share would leave too little for the KV cache, and vLLM would not start.
     """
@@ -155,7 +155,7 @@ def _graph_terms(setup: EngineSetup, caches: bool) -> tuple[Term, ...]:
 
 
 def _sampling_terms(setup: EngineSetup) -> tuple[Term, ...]:
-    """None where nothing is sampled, or where the spec states the peak."""
+    """The sampler's term; none if the engine pools, or the spec states the peak."""
     if setup.pools or setup.options.stated.activation is not None:
         return ()
     return (_term("sampling", None, lambda: sampling(setup), inside=False),)
@@ -197,7 +197,7 @@ def _feed_forward(setup: EngineSetup) -> int:
 
 
 def _graphs(setup: EngineSetup) -> int:
-    """How many batch sizes are captured: 1, 2, 4, every 8th to 256, every 16th beyond."""
+    """The number of captured batch sizes: 1, 2, 4, every 8th to 256, every 16th beyond."""
     draft = setup.options.draft
     each = 1 + (draft.tokens if draft else 0)
     limit = setup.options.graph_limit or min(2 * setup.batch.seqs * each, GRAPH_LIMIT)
@@ -211,7 +211,7 @@ def _rope_factors(facts: Facts) -> list[float]:
     factors = [
         factor if kind in ("linear", "dynamic") and factor else 1.0 for kind, factor in facts.ropes
     ]
-    # Models with another base in their local layers have a second, unscaled rope.
+    # Models whose local layers use another base have a second, unscaled rope.
     if len(factors) < 2 and facts.get("rope_local_base_freq"):
         factors.append(1.0)
     return factors or [1.0]

@@ -23,10 +23,10 @@ class RankWeights(Value):
     """Bytes of the parameters on one rank.
 
     Attributes:
-        stages: Of each pipeline stage.
-        adapters: Of the buffers for LoRA adapters, of each stage.
-        exact: Whether they follow from tensor headers.
-        adapters_exact: Whether the buffers do: those of experts depend on how vLLM merges them.
+        stages: Bytes on each pipeline stage.
+        adapters: Bytes of the buffers for LoRA adapters on each stage.
+        exact: Whether `stages` follow from tensor headers.
+        adapters_exact: Whether `adapters` do; buffers of experts depend on how vLLM merges experts.
     """
 
     stages: tuple[int, ...]
@@ -37,7 +37,7 @@ class RankWeights(Value):
 
 
 class Scale:
-    """Weighs a model, and caches the result: a large one takes a second."""
+    """Weighs a model and caches the results: weighing a large model takes a second."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Scale:
         options: MemoryOptions,
     ) -> None:
         if options.language_model_only:
-            # vLLM makes nothing for pictures and sound.
+            # vLLM then creates no modules for pictures and sound.
             headers = {k: header for k, header in headers.items() if not parse_name(k).tower}
         self._config, self._files, self._options = config, files, options
         self._tensors = Tensors(headers)
@@ -57,7 +57,7 @@ class Scale:
         """Weigh the ranks.
 
         Raises:
-            Refusal: When they cannot be spread like this, or nothing is known of them.
+            Refusal: When the model cannot be split like this, or its tensors are unknown.
         """
         key = (tensor, pipeline)
         if key not in self._cache:
@@ -84,7 +84,7 @@ class Scale:
         )
 
     def _stages(self, tensor: int, pipeline: int) -> tuple[int, ...]:
-        # Weights depend on no length; the shortest is always allowed.
+        # Weights do not depend on the context; a context of 1 is always allowed.
         query = MemoryQuery(total=0, tokens=1, tensor=tensor, pipeline=pipeline)
         setup = EngineSetup(self._config, self._options, Batch(tokens=1, seqs=1), query)
         found = exact_prediction(self._config, self._tensors, setup.settings())
@@ -97,7 +97,7 @@ class Scale:
         if files is None or not files.bytes:
             raise unknown("there are no tensor headers")
         most = max(map(len, stage_layers(facts.layers, pipeline)))
-        # float32 is cast to two bytes while it is loaded.
+        # vLLM casts float32 to two bytes while loading.
         size = files.bytes // (2 if facts.get("torch_dtype") == "float32" else 1)
         each = -(-size * most // (tensor * facts.layers))
         reason = f"{human_bytes(files.bytes)} of {files.family} files, whose tensors are not known"
@@ -105,8 +105,10 @@ class Scale:
 
 
 STAND_IN = {"model.norm.weight": TensorHeader(dtype="BF16", shape=(1,))}
-"""Headers for the exact rules where only the cache is needed, which does not depend on them:
-weighing a large model takes a second."""
+"""Headers for the exact rules if only the cache is needed, which does not depend on headers.
+
+This avoids weighing a large model, which takes a second.
+"""
 
 
 class Pool(Value):
@@ -114,7 +116,7 @@ class Pool(Value):
 
     Attributes:
         stages: Bytes of the pool on one rank of each pipeline stage.
-        formula: How the number of blocks follows; empty = the size was given.
+        formula: The formula of the number of blocks; empty = the size was given.
     """
 
     prediction: MemoryPrediction
@@ -122,7 +124,7 @@ class Pool(Value):
     formula: str
 
     def reason(self, stage: int) -> str:
-        """The size of one stage's pool, in numbers."""
+        """The formula of one stage's pool, with numbers."""
         each = self.prediction.stages[stage].bytes_per_block
         if not each:
             return "it keeps none"
@@ -130,14 +132,14 @@ class Pool(Value):
 
 
 def pool_for(setup: EngineSetup) -> Pool:
-    """The smallest KV cache for a number of requests at once.
+    """The smallest KV cache that holds the requested concurrency.
 
-    vLLM holds one block back and does not start where a full request takes more than the others
+    vLLM holds one block back and does not start if a full request needs more than the other blocks
     (`v1/core/kv_cache_utils.py`).
 
     Raises:
-        Refusal: When the rules do not cover the model, or vLLM refuses the settings, a cache whose
-            size is given and too small among them.
+        Refusal: When the rules do not cover the model, or vLLM refuses the settings, such as a
+            given cache size that is too small.
     """
     found = exact_prediction(setup.config, Tensors(STAND_IN), setup.settings())
     size, request = setup.options.kv_bytes, found.blocks_per_full_request
@@ -158,7 +160,7 @@ def pool_for(setup: EngineSetup) -> Pool:
 
 
 def exact_terms(weighed: RankWeights, pool: Pool, options: MemoryOptions) -> tuple[Term, ...]:
-    """Weights, KV cache and adapters of the stage that needs most of all three together."""
+    """Weights, KV cache and adapters of the stage with the largest sum of the three."""
     sums = list(map(sum, zip(weighed.stages, pool.stages, weighed.adapters, strict=True)))
     worst = sums.index(max(sums))
     at = f", stage {worst + 1} of {len(sums)}" if len(sums) > 1 else ""

@@ -1,4 +1,4 @@
-"""Sizes of a model out of its config.json, read as vLLM reads them.
+"""Sizes of a model from its config.json, read as vLLM reads them.
 
 Source: `transformers_utils/model_arch_config_convertor.py`, `config/model.py`, and the defaults of
 the configuration classes of transformers 5.
@@ -22,11 +22,11 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "conv_dim": ("hidden_size",),
     "mamba_num_heads": ("num_heads",),
 }
-"""Other names of the same fact, by the name used here."""
+"""Other names of a fact, by the name used here."""
 
 LENGTH_WHEN_UNKNOWN = 2048
 ANY_LENGTH = 1 << 62
-"""Where a configuration says nothing about lengths, any length is allowed."""
+"""Allowed length if the configuration does not limit lengths."""
 
 KV_HEAD_KEYS = (
     *("n_head_kv", "num_kv_heads", "num_key_value_heads", "multi_query_group_num"),
@@ -36,11 +36,11 @@ EXPERT_KEYS = ("num_experts", "moe_num_experts", "n_routed_experts", "num_local_
 
 HEAD_SIZE_KEYS = {"zamba2": "attention_head_dim"}
 LAYER_KEYS = {"longcat_flash": "num_layers"}
-"""Model types that call the size of a head, or the number of layers, otherwise."""
+"""Keys of the head size and of the number of layers in model types that name them differently."""
 
 
 class Facts:
-    """Reads one configuration; every lookup that fails is a refusal."""
+    """Reads one configuration; raises a refusal if a required fact is missing."""
 
     def __init__(self, config: Config, rope: RopeRule = RopeRule.HELD) -> None:
         self.config, self.rope_rule = config, rope
@@ -54,7 +54,7 @@ class Facts:
     def get(self, key: str) -> Any:
         """A fact under any of its names, else the default of its model type, else None.
 
-        A key that is there and null is None: the configuration classes keep it.
+        A key that is present but null gives None, as in the configuration classes.
         """
         names = (key, *ALIASES.get(key, ()))
         for name in names:
@@ -73,12 +73,12 @@ class Facts:
         return value
 
     def number(self, key: str) -> int:
-        """A fact that is a whole number; 0 where the configuration says something else."""
+        """A fact as a whole number; 0 if it is anything else."""
         value = self.get(key)
         return value if isinstance(value, int) else 0
 
     def positive(self, keys: Sequence[str], *, largest: bool = False) -> int:
-        """The first of several facts above 0, of a list its first or largest item; 0 = none."""
+        """The first of these facts above 0; of a list, its first or largest item; 0 = none."""
         for key in keys:
             value = self.get(key)
             items = value if isinstance(value, list) else [value]
@@ -88,9 +88,9 @@ class Facts:
         return 0
 
     def sequence(self, key: str, part: str = "") -> Sequence[Any]:
-        """A fact that is a list, or a text with a letter for each layer; else empty.
+        """A fact that is a list, or a text with one letter per layer; else empty.
 
-        With `part`, the mapping of that name holds it.
+        With `part`, the fact is read from the mapping of that name.
         """
         value = self.get(part or key)
         if part:
@@ -163,7 +163,7 @@ class Facts:
 
     @property
     def longest_allowed(self) -> int:
-        """Longest context that a user may ask for; larger than `longest` with long rope."""
+        """Longest context that a user may request; with long rope it exceeds `longest`."""
         if self._has_longrope:
             return self.require("max_position_embeddings")
         if not self._written_length:
@@ -196,7 +196,7 @@ class Facts:
 
 
 def _text(config: Config) -> Config:
-    """The part about the language model, also where its class has to say its heads."""
+    """The language model's part, also if only its class defaults give the number of heads."""
     text, part = text_config(config), config.get("text_config")
     if text is config and isinstance(part, Mapping):
         heads = class_default(str(part.get("model_type") or ""), "num_attention_heads")

@@ -1,8 +1,8 @@
 """The memory of a GGUF model in llama.cpp, from its header.
 
-Weights and KV cache follow llama.cpp's own accounting (`llama-kv-cache.cpp`). The compute buffer is
-what its allocator was seen to reserve for the widest part of a layer: `tests/memory/test_gguf.py`
-holds formula and log of the real server against each other.
+Weights and KV cache follow llama.cpp's own accounting (`llama-kv-cache.cpp`). The formula of the
+compute buffer fits the observed reserve for the widest part of a layer: `tests/memory/test_gguf.py`
+compares it with logs of the real server.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from moorage.spec import ModelSpec
 from moorage.spec.arguments import EngineArguments
 
 BATCH = 512
-"""Tokens that are computed at once (`--ubatch-size`)."""
+"""Tokens computed at once (`--ubatch-size`)."""
 
 CELLS = 256
-"""A slot's context is rounded up to a multiple of so many tokens."""
+"""A slot's context is rounded up to a multiple of this many tokens."""
 
 FLOAT, MASK = 4, 2
 """Bytes of an intermediate result, and of an entry of the attention mask."""
 
 INDEXES = 31
-"""Bytes that each token of a batch takes for numbers, positions and places in the cache."""
+"""Bytes for each token of a batch: token ids, positions and cache indexes."""
 
 FORWARD, STREAMS = 3, 5
-"""Results as wide as the feed-forward part, and as wide as the model, that exist at once."""
+"""Results alive at once: of the feed-forward part's width, and of the model's width."""
 
 PROMPT_CACHE = 512 * MIB
 """RAM for the beginnings of prompts (`--cache-ram`); llama-server's own default is 8 GiB."""
 
 PROCESS = 192 * MIB
-"""RAM of the server besides its buffers; measured 83 MiB with a tiny vocabulary."""
+"""RAM of the server in addition to its buffers; measured 83 MiB with a tiny vocabulary."""
 
 ELEMENT_BYTES = {name.lower(): size / block for name, block, size in BLOCKS.values()}
 """Bytes of one element by type."""
@@ -52,17 +52,17 @@ ELEMENT_BYTES = {name.lower(): size / block for name, block, size in BLOCKS.valu
 LENGTH = ("--ctx-size", "-c")
 CACHE_TYPES = {"key": ("--cache-type-k", "-ctk"), "value": ("--cache-type-v", "-ctv")}
 CACHE_TYPE = "f16"
-"""That of a draft model, whatever the model's own is."""
+"""Default cache type; a draft model uses it whatever type the model uses."""
 
 
 @dataclass(frozen=True)
 class GgufHeader:
-    """What the header of a GGUF model says.
+    """Facts from the header of a GGUF model.
 
     Attributes:
-        sizes: Its entries, without the architecture's name before the keys.
+        sizes: The header's entries, keys without the prefix of the architecture.
         weights: Bytes of all tensors.
-        parts: Bytes of the tensors by the part of the model; empty = not known.
+        parts: Bytes of the tensors by part of the model; empty = unknown.
     """
 
     sizes: Mapping[str, Any]
@@ -72,12 +72,12 @@ class GgufHeader:
 
 @dataclass(frozen=True)
 class Loaded:
-    """What is loaded with a model.
+    """Companions loaded with a model.
 
     Attributes:
-        adapters: Bytes of the tensors of its LoRA adapters, which are loaded all along.
-        draft: The draft model, which keeps a context as long for each slot.
-        stated_draft: Bytes that the spec states for it, its cache included.
+        adapters: Bytes of the tensors of its LoRA adapters, which stay loaded.
+        draft: The draft model, whose context is as long as the model's in each slot.
+        stated_draft: Bytes that the spec states for the draft model, its cache included.
     """
 
     adapters: int = 0
@@ -89,12 +89,12 @@ class GgufMemory:
     """The memory of one GGUF model under the options of its spec.
 
     Args:
-        header: Its own.
-        arguments: The user's own.
-        loaded: What is loaded with it.
-        claim: Bytes of each accelerator that the spec states; None = they are worked out.
-        divisible: Whether a claim that is too small for what was worked out means fewer layers.
-        offloaded: Layers on the accelerators, the last ones; 0 = the whole model.
+        header: The model's header.
+        arguments: The user's engine arguments.
+        loaded: Companions loaded with the model.
+        claim: Bytes of each accelerator that the spec states; None = not stated.
+        divisible: Whether to refuse, so that fewer layers are tried, if the claim is too small.
+        offloaded: Layers on the accelerators, counted from the last; 0 = the whole model.
     """
 
     def __init__(
@@ -113,13 +113,13 @@ class GgufMemory:
 
     @property
     def layers(self) -> int:
-        """Layers of which some may stay in RAM; 0 = it is not known what they take."""
+        """Layers of which some may stay in RAM; 0 = their sizes are unknown."""
         count = self._optional("block_count")
         known = all(f"blk.{layer}" in self._parts for layer in range(count))
         return count if known and not isinstance(self.cpu_need(tokens=1), Refusal) else 0
 
     def with_layers(self, offloaded: int) -> GgufMemory:
-        """The same model with so many of its layers on the accelerators."""
+        """The same model with `offloaded` layers on the accelerators."""
         known = (self._header, self._arguments, self._loaded)
         return GgufMemory(*known, claim=self._claim, divisible=True, offloaded=offloaded)
 
@@ -146,7 +146,7 @@ class GgufMemory:
         return need
 
     def cpu_need(self, *, tokens: int, concurrency: int = 1, ranks: int = 1) -> CpuNeed | Refusal:  # noqa: ARG002
-        """What it needs of a host's RAM; a replica has one host."""
+        """The RAM that it needs on its only host."""
         try:
             terms = self.terms(tokens, concurrency)
         except Refusal as refusal:
@@ -162,7 +162,7 @@ class GgufMemory:
         )
 
     def ram_beside(self, tokens: int, slots: int) -> int:
-        """Bytes of RAM for the layers that are not on the accelerators, and for the input."""
+        """Bytes of RAM for the layers that stay off the accelerators, and for the input."""
         there = self._on_accelerators(tokens, slots)[1].bytes
         _, cache, *others = self.terms(tokens, slots)
         weights = self._weights - sum(self._layer_bytes()[-self._offloaded :])
@@ -170,9 +170,9 @@ class GgufMemory:
         return weights + cache.bytes - there + rest
 
     def _on_accelerators(self, tokens: int, slots: int) -> tuple[Term, ...]:
-        """The parts of the memory that accelerators hold: of the whole model, or of some layers.
+        """The terms that accelerators hold: for the whole model, or for some layers.
 
-        Weights in RAM are copied to an accelerator where it computes a long prompt with them.
+        To compute a long prompt, an accelerator copies weights from RAM, so one layer is added.
         """
         weights, cache, *companions, compute = self.terms(tokens, slots)
         if not self._offloaded:
@@ -192,7 +192,7 @@ class GgufMemory:
         return [self._parts[f"blk.{layer}"] for layer in range(self.layers)]
 
     def terms(self, tokens: int, slots: int) -> tuple[Term, ...]:
-        """Weights, cache, companions and compute buffer of the whole model, for so many slots."""
+        """Weights, cache, companions and compute buffer of the whole model, for `slots` slots."""
         total = self._arguments.whole_number(*LENGTH)
         length = -(-(total // slots if total else tokens) // CELLS) * CELLS
         token = self._token_bytes()
@@ -225,7 +225,7 @@ class GgufMemory:
         return self._arguments.value(*CACHE_TYPES[part]) or CACHE_TYPE
 
     def _token_bytes(self, last: int = 0) -> float:
-        """Bytes of the cache for one token, over all layers, or only so many of the last."""
+        """Bytes of the cache for one token, over all layers or the `last` ones."""
         layers, heads = self._number("block_count"), self._list("attention.head_count_kv")
         heads = heads if len(heads) > 1 else heads * layers
         width = self._number("embedding_length") // max(self._list("attention.head_count"))
@@ -247,7 +247,7 @@ class GgufMemory:
             self._list("feed_forward_length")
         )
         forward = FORWARD * wide * max(1, experts) + (STREAMS + experts) * model
-        # Keys and values find a place in freed results of the model's width, unless they are wider.
+        # Keys and values reuse freed results of the model's width, unless they are wider.
         attention = 2 * heads * head + STREAMS * model + 2 * keys * (keys > model)
         floats = max(forward, attention)
         return floats * FLOAT, f"{floats} results x {FLOAT} B"
@@ -272,14 +272,14 @@ class GgufMemory:
 
 
 class DraftMemory(GgufMemory):
-    """That of a draft model: options of the model's cache are not its own."""
+    """The memory of a draft model, which ignores the options of the model's cache."""
 
     def _cache_type(self, part: str) -> str:  # noqa: ARG002
         return CACHE_TYPE
 
 
 def gguf_memory(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -> GgufMemory:
-    """The memory of a resolved GGUF model, as its spec wants it served."""
+    """The memory model of a resolved GGUF model under its spec."""
     loras = (one.model for one in model.companions if one.role == AssetRole.ADAPTER)
     draft, stated = model.companion(AssetRole.DRAFT), spec.memory
     loaded = Loaded(

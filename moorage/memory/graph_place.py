@@ -1,8 +1,8 @@
 """Where CUDA graphs count: within the share that vLLM takes of an accelerator, or on top of it.
 
-vLLM captures graphs when its KV cache is there. A version that measures them before sets their
-bytes aside, within its share. Another one gives those bytes to the cache, and the graphs come on
-top.
+vLLM captures graphs after it allocates the KV cache. Versions that measure graphs before that set
+their bytes aside within the share. Other versions give those bytes to the cache, and the graphs
+come on top of the share.
 
 Source, read in 0.10.2, 0.12 and each minor version from 0.16 to 0.33:
 `v1/worker/gpu_worker.py:determine_available_memory`, `profile_cudagraph_memory` of both model
@@ -22,7 +22,7 @@ from moorage.memory.need import MemoryQuery
 
 
 class Place(StrEnum):
-    """Where graphs count; `EITHER` = it is not known."""
+    """Where graphs count; `EITHER` = unknown."""
 
     INSIDE = "inside"
     OUTSIDE = "outside"
@@ -37,21 +37,22 @@ class Runner(StrEnum):
 
 
 SET_ASIDE_SINCE = {
-    ("cuda", Runner.FIRST): "0.20.0",  # 0.18 and 0.19 measure graphs, and set nothing aside
-    ("cuda", Runner.SECOND): "0.29.0",  # before, `profile_cudagraph_memory` returns 0
+    ("cuda", Runner.FIRST): "0.20.0",  # 0.18 and 0.19 measure graphs but set nothing aside
+    ("cuda", Runner.SECOND): "0.29.0",  # in older versions `profile_cudagraph_memory` returns 0
     ("rocm", Runner.FIRST): "0.26.0",
     ("rocm", Runner.SECOND): "0.29.0",
 }
-"""By type of accelerator and runner the first version that sets memory aside for graphs."""
+"""First version that sets memory aside for graphs, by accelerator type and runner."""
 
 
 class DefaultRunner(NamedTuple):
-    """Which models a version serves with its second runner.
+    """Models that a range of versions serves with its second runner.
 
     Attributes:
-        since: The first version; the next row ends it.
-        dense: Whether all models do that generate, have no experts and keep no recurrent state.
-        quantised: Whether those with quantised weights do too.
+        since: First version of the range, which ends before that of the next newer row.
+        architectures: Architectures that use the second runner.
+        dense: Whether all generating models without experts and recurrent state use it too.
+        quantised: Whether these architectures use it with quantised weights as well.
     """
 
     since: str
@@ -79,14 +80,14 @@ SECOND_BY_DEFAULT = (
     DefaultRunner("0.23.0", _DENSE, quantised=False),
     DefaultRunner("0.22.0", frozenset({"Qwen3ForCausalLM"}), quantised=False),
 )
-"""The newest first; before them the first runner serves all models.
+"""Rows, newest first; older versions serve all models with the first runner.
 
-Since 0.29 both runners set memory aside, so which of them serves is not asked.
+Since 0.29 both runners set memory aside, so the choice does not matter.
 """
 
 
 def graph_place(setup: EngineSetup) -> tuple[Place, str]:
-    """Where graphs count in all versions that may run, and why."""
+    """Where graphs count, over all versions that may run, and why."""
     if setup.options.kv_bytes is not None:
         return Place.INSIDE, "the size of the KV cache is given"
     versions = setup.query.versions
@@ -98,7 +99,7 @@ def graph_place(setup: EngineSetup) -> tuple[Place, str]:
 
 
 def may_be_outside(query: MemoryQuery) -> bool:
-    """Whether graphs of some model may come on top of the share."""
+    """Whether graphs may come on top of the share, for any model."""
     places = {place for one in query.versions for place in _places(query, one).values()}
     return not places <= {Place.INSIDE}
 
@@ -111,7 +112,7 @@ def _place(setup: EngineSetup, version: str) -> Place:
     if len(set(places.values())) > 1:
         runner = _runner(setup, version)
         place = places[runner] if runner else Place.EITHER
-    # 0.18 and 0.19 use their estimate where the user turns it on.
+    # 0.18 and 0.19 use their estimate if the user turns it on.
     return Place.EITHER if profiles and place is Place.OUTSIDE else place
 
 
@@ -125,7 +126,7 @@ def _places(query: MemoryQuery, version: str) -> dict[Runner, Place]:
 
 
 def _runner(setup: EngineSetup, version: str) -> Runner | None:
-    """The runner that a version takes; None = that depends on more than is known here."""
+    """The runner that a version uses; None = it depends on facts unknown here."""
     second = setup.options.second_runner
     if second is not None:
         return Runner.SECOND if second else Runner.FIRST

@@ -30,7 +30,7 @@ class KVKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KVSpec:
-    """The cache of one layer on one rank. There is one for each layer of each prediction: light.
+    """The cache of one layer on one rank; kept small, as each prediction makes one for each layer.
 
     Attributes:
         block_size: Tokens of one block.
@@ -48,10 +48,10 @@ class KVSpec:
     encoder_tokens: int = 0
 
     def blocks_for(self, tokens: int, in_flight: int) -> int:
-        """Blocks that one request of so many tokens holds at most.
+        """Most blocks that one request of `tokens` tokens holds.
 
         A local layer keeps the tokens in flight (scheduled but not yet settled) in addition to its
-        window, because blocks are freed only when a step is settled.
+        window, because blocks are freed only after a step is settled.
         """
         if self.kind is KVKind.MAMBA:
             return self.states
@@ -59,7 +59,7 @@ class KVSpec:
         if self.kind is KVKind.CROSS:
             kept = self.encoder_tokens
         elif self.kind is KVKind.SLIDING:
-            # One more block: a window need not start where a block starts.
+            # One more block, because a window may start inside a block.
             kept, more = min((self.window or 0) - 1 + in_flight, tokens), 1
         elif self.kind is KVKind.CHUNKED:
             kept = min((self.window or 0) + in_flight, tokens)
@@ -67,17 +67,17 @@ class KVSpec:
 
 
 PADDING_LIMIT = 1.5
-"""Above this ratio of layer counts, small groups waste less than padded ones."""
+"""From this ratio of layer counts on, small groups waste less than padded groups."""
 
 SAME_TOKENS = (KVKind.FULL, KVKind.MLA)
-"""Kinds whose layers always need the same number of slots, whatever their page."""
+"""Kinds whose layers always need the same number of slots, whatever their page size."""
 
 LOCAL = (KVKind.SLIDING, KVKind.CHUNKED)
 
 
 @dataclass(frozen=True, slots=True)
 class LayerCache:
-    """The cache of the decoder layer with an index."""
+    """The cache of the decoder layer with index `layer`."""
 
     layer: int
     spec: KVSpec
@@ -90,12 +90,12 @@ class KVGroup:
     members: tuple[LayerCache, ...]
 
     def page_bytes_on(self, layers: range) -> int:
-        """Bytes of one block over the layers of the group that one pipeline stage runs."""
+        """Bytes of one block, summed over the group's layers on one pipeline stage (`layers`)."""
         return sum(member.spec.page_bytes for member in self.members if member.layer in layers)
 
     @property
     def specs(self) -> set[KVSpec]:
-        """The different caches of its layers."""
+        """The distinct caches of the group's layers."""
         return {member.spec for member in self.members}
 
 
@@ -159,7 +159,7 @@ def _with_page(spec: KVSpec, page: int) -> KVSpec:
 
 def _equal_groups(caches: Sequence[LayerCache]) -> tuple[KVGroup, ...]:
     buckets: dict[KVSpec, list[LayerCache]] = {}
-    # Full layers are one kind, whatever window they had.
+    # Full layers form one bucket, whatever window they had.
     keys = {
         spec: replace(spec, window=None) if spec.kind is KVKind.FULL else spec
         for spec in _distinct(caches)
@@ -182,7 +182,7 @@ def blocks_per_request(groups: Sequence[KVGroup], tokens: int, in_flight: int) -
 
 
 def longest_fit(groups: Sequence[KVGroup], blocks: int, longest: int, in_flight: int) -> int:
-    """Longest request in tokens that `blocks` block ids hold; 0 when not even one token fits."""
+    """Longest request in tokens that `blocks` block ids hold; 0 = not even one token fits."""
     specs = [group.specs for group in groups]
     return largest(lambda tokens: _blocks(specs, tokens, in_flight) <= blocks, longest)
 

@@ -20,17 +20,18 @@ from moorage.memory.states import blocks_kept, state_bytes
 
 INDEX_SCALE_BYTES = 4
 INDEX_SCALE_SPAN = 128
-"""A sparse indexer keeps fp8 keys, and a float32 scale for each span of them."""
+"""A sparse indexer keeps fp8 keys, and a float32 scale for each span of this many keys."""
 
 
 @dataclass(frozen=True)
 class HeadKeys:
-    """Where a kind of layer keeps the sizes of its heads; a dot leads into a mapping.
+    """Configuration keys of the head sizes of a kind of layer; a dot leads into a mapping.
 
     Attributes:
-        size: Key of the elements of a key.
-        value: Key of the elements of a value; empty = as many as in a key.
-        gate: Key that must be true for `number` to count, else the model's own heads do.
+        number: Key of the number of heads.
+        size: Key of the elements in an attention key.
+        value: Key of the elements in an attention value; empty = as many as in a key.
+        gate: Key that must be true for `number` to count; else the model's number counts.
     """
 
     number: str
@@ -50,7 +51,7 @@ HEADS: dict[tuple[str, Mixer], HeadKeys] = {
     **{(name, Mixer.SLIDING): _MIMO_LOCAL for name in ("mimo_v2_flash", "mimo_v2")},
     ("step3p5", Mixer.SLIDING): _STEP,
 }
-"""Kinds of layers whose heads are not those that the configuration gives for the whole model."""
+"""Kinds of layers whose heads differ from those that the configuration gives for the model."""
 
 
 def uses_mla(facts: Facts) -> bool:
@@ -61,7 +62,7 @@ def uses_mla(facts: Facts) -> bool:
 def token_bytes(facts: Facts, mixer: Mixer, tp: int, element: int) -> int:
     """Bytes of one token in one layer on one of `tp` ranks, each of which keeps at least one head.
 
-    `element` are the bytes of one element.
+    `element` is the size of one element in bytes.
     """
     if mixer is Mixer.INDEX:
         size = facts.require("index_head_dim")
@@ -76,7 +77,7 @@ def token_bytes(facts: Facts, mixer: Mixer, tp: int, element: int) -> int:
 
 
 def kv_heads_of(facts: Facts, layer: int | None) -> int:
-    """Key/value heads of one layer over all ranks; of the whole model outside of its layers."""
+    """Key/value heads of one layer over all ranks; without a layer, the model's number."""
     if layer is None or facts.model_type not in {model_type for model_type, _ in HEADS}:
         return facts.kv_heads
     mixer = attention_of(facts, layer)
@@ -105,10 +106,10 @@ def _at(facts: Facts, path: str) -> int | None:
 
 
 DEFAULT_BLOCK = 16
-"""Tokens; FlashAttention on CUDA, which takes multiples of it."""
+"""Tokens of a block; FlashAttention on CUDA takes multiples of it."""
 
 MLA_HYBRID_BLOCK = 128
-"""Tokens; MLA kernels next to a state need whole kernel blocks of it."""
+"""Tokens of a kernel block; MLA layers next to recurrent states need a multiple of it."""
 
 KINDS = {
     Mixer.FULL: KVKind.FULL,
@@ -125,12 +126,12 @@ def layer_caches(
 ) -> list[LayerCache]:
     """The caches of all layers in the order in which the model creates them.
 
-    With `prefix`, prefixes are cached, which keeps more states per request. `tokens` is
+    With `prefix`, prefixes are cached, so each request keeps more states. `tokens` is
     `max_model_len`.
     """
     mixers = layer_mixers(facts)
     kinds = {mixer for layer in mixers for mixer in layer}
-    # `falcon.py` always keeps the element type of the model.
+    # `falcon.py` always uses the element type of the model.
     requested = dtype if facts.model_type == "falcon" else settings.kv_cache_dtype
     element = size_of(kv_dtype(facts, requested, dtype))
     tp = settings.tensor_parallel_size
@@ -156,12 +157,12 @@ def layer_caches(
 
 
 def usual_block(settings: MemorySettings) -> int:
-    """Tokens of a block of attention in a model without recurrent states."""
+    """Tokens of an attention block in a model without recurrent states."""
     return settings.block_size or DEFAULT_BLOCK
 
 
 def _layers_without_attention(mixers: Sequence[tuple[Mixer, ...]], stages: int) -> set[int]:
-    """Layers of stages with states alone, which do not grow their blocks to those of attention."""
+    """Layers on stages without attention, whose blocks are not enlarged to attention's size."""
     return {
         index
         for stage in stage_layers(len(mixers), stages)

@@ -15,7 +15,7 @@ from moorage.memory.refusal import unknown
 
 
 class Mixer(StrEnum):
-    """What mixes the tokens of a layer."""
+    """How a layer mixes tokens."""
 
     FULL = "full"
     SLIDING = "sliding"
@@ -61,16 +61,16 @@ PERIODS: dict[str, tuple[str, int, Mixer]] = {
         ("full_attention_interval", 4, Mixer.STATE),
     ),
 }
-"""Model types where every n-th layer is full: the key of n, its default, what the others are."""
+"""Model types whose every n-th layer is full: the key of n, its default, the other layers."""
 
 FULL_FIRST = ("cwm", "granite_swa")
 """Model types whose full layer comes first in each period, not last."""
 
 FULL_BY_DEFAULT = ("laguna", "mellum")
-"""Model types that have a window, but use it only where `layer_types` says so."""
+"""Model types that use their window only in layers where `layer_types` says so."""
 
 WINDOW_OFF_BY_DEFAULT = ("qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "smollm3")
-"""Model types that slide only where `use_sliding_window` says so."""
+"""Model types that slide only if `use_sliding_window` says so."""
 
 WINDOW_PLUS_ONE = ("cohere2", "modernbert")
 """Model types whose window also counts the token itself (`commandr.py`, `modernbert.py`)."""
@@ -82,7 +82,7 @@ WHOLE_MODELS: dict[str, tuple[Mixer, ...]] = {
     "falcon_h1": (Mixer.FULL, Mixer.STATE),
     **dict.fromkeys(("mamba", "mamba2", "falcon_mamba"), (Mixer.STATE,)),
     "longcat_flash": (Mixer.FULL, Mixer.FULL),
-    # Every attention has a sparse indexer with a cache of its own.
+    # Every attention has a sparse indexer with its own cache.
     **dict.fromkeys(("deepseek_v32", "glm_moe_dsa"), (Mixer.INDEX, Mixer.FULL)),
 }
 """Mixers of model types whose layers are all alike."""
@@ -91,8 +91,8 @@ WHOLE_MODELS: dict[str, tuple[Mixer, ...]] = {
 def stage_layers(layers: int, stages: int) -> tuple[range, ...]:
     """Spread decoder layers over pipeline stages.
 
-    What remains goes to the stages from the last but one backwards: the last has the norm and
-    the head, the first the embedding.
+    Remaining layers go to the stages from the last but one backwards, because the last stage also
+    has the norm and the head, and the first the embedding.
     """
     counts = [layers // stages] * stages
     for back in range(2, layers % stages + 2):
@@ -102,7 +102,7 @@ def stage_layers(layers: int, stages: int) -> tuple[range, ...]:
 
 
 def layer_mixers(facts: Facts) -> list[tuple[Mixer, ...]]:
-    """The mixers with a cache of every decoder layer, in order."""
+    """The mixers with their own cache in each decoder layer, in order."""
     if is_bidirectional(facts):
         return [()] * facts.layers
     if facts.get("is_encoder_decoder"):
@@ -114,14 +114,14 @@ def layer_mixers(facts: Facts) -> list[tuple[Mixer, ...]]:
 
 
 def layers_with_own_cache(facts: Facts) -> int:
-    """Layers before those that use the cache of an earlier layer."""
+    """The number of layers before those that use an earlier layer's cache."""
     return max(0, facts.layers - facts.number("num_kv_shared_layers"))
 
 
 def cache_owners(facts: Facts) -> dict[int, int]:
     """For each layer without a cache of its own, the layer whose cache it uses.
 
-    It is the last layer of its kind that has one (`gemma4.py`, `gemma3n.py`).
+    The owner is the last layer of the same kind that has a cache (`gemma4.py`, `gemma3n.py`).
     """
     first = layers_with_own_cache(facts)
     if first == facts.layers:
@@ -132,13 +132,13 @@ def cache_owners(facts: Facts) -> dict[int, int]:
 
 
 def attention_of(facts: Facts, layer: int) -> Mixer | None:
-    """The attention of a layer, with a cache of its own or not; None where it has none."""
+    """The attention of a layer, whether or not it has its own cache; None = no attention."""
     mixers = [mixer for mixer in _each(facts)[layer] if mixer in ATTENTIONS]
     return mixers[0] if mixers else None
 
 
 def is_bidirectional(facts: Facts) -> bool:
-    """Whether no layer keeps a KV cache, as each token sees those after it."""
+    """Whether each token sees later tokens, so that no layer keeps a KV cache."""
     if facts.architecture in ENCODERS or facts.get("is_causal") is False:
         return True
     bidirectional = facts.get("use_bidirectional_attention")
@@ -146,7 +146,7 @@ def is_bidirectional(facts: Facts) -> bool:
 
 
 def window(facts: Facts) -> int | None:
-    """Tokens that a sliding layer sees; None when nothing slides."""
+    """Tokens that a sliding layer sees; None = no layer slides."""
     if facts.model_type in WINDOW_OFF_BY_DEFAULT and not facts.get("use_sliding_window"):
         return None
     if facts.get("use_sliding_window") is False:
@@ -159,7 +159,7 @@ def window(facts: Facts) -> int | None:
 
 @lru_cache(maxsize=8)
 def _each(facts: Facts) -> list[tuple[Mixer, ...]]:
-    """Cached, because it is computed for each tensor."""
+    """The mixers of each layer; cached, because each tensor needs them."""
     mixers = _named(facts) or _periodic(facts) or _uniform(facts)
     if len(mixers) < facts.layers:
         raise unknown(f"the configuration names {len(mixers)} of {facts.layers} layers")
@@ -167,7 +167,7 @@ def _each(facts: Facts) -> list[tuple[Mixer, ...]]:
 
 
 def _named(facts: Facts) -> list[tuple[Mixer, ...]] | None:
-    """What the configuration says of each layer."""
+    """The mixers of each layer as the configuration names them; None = it does not."""
     kind = facts.model_type
     if kind == "llama4_text":
         local = Mixer.CHUNKED if facts.get("attention_chunk_size") else Mixer.FULL
@@ -212,7 +212,7 @@ def _periodic(facts: Facts) -> list[tuple[Mixer, ...]] | None:
     if other is Mixer.SLIDING and window(facts) is None:
         other = Mixer.FULL
     shift = 0 if facts.model_type in FULL_FIRST else 1
-    # Of smollm3, every n-th layer slides and the others are full.
+    # In smollm3, every n-th layer slides and the others are full.
     slides = facts.model_type == "smollm3" and window(facts) is not None
     nth = Mixer.SLIDING if slides else Mixer.FULL
     return [(other,) if (i + shift) % period else (nth,) for i in range(facts.layers)]

@@ -1,4 +1,4 @@
-"""Buffers of LoRA adapters: made at start for all targets, whatever adapters are loaded later.
+"""Buffers of LoRA adapters: vLLM allocates them at start for all targets, whatever it loads later.
 
 Source: `lora/layers/`: `base_linear.py`, `column_parallel_linear.py`, `fused_moe.py`,
 `vocab_parallel_embedding.py`, `logits_processor.py`.
@@ -17,14 +17,14 @@ from moorage.memory.sharding import Split, TensorName, parse_name, split_of
 from moorage.models.source import TensorHeader
 
 ELEMENT = 2
-"""Bytes; `lora_dtype` is the model's."""
+"""Bytes of an element; `lora_dtype` is the model's."""
 
 WEIGHT_LEAVES = ("weight", "qweight", "weight_packed")
 PACKED_BITS = 32
-"""Quantised weights are packed into words of this size."""
+"""Bits of the words into which quantised weights are packed."""
 
 NOT_ADAPTED = ("vision", "visual", "audio", "encoder")
-"""Parts of a model that adapters leave alone."""
+"""Parts of a model that adapters do not change."""
 
 ADAPTS_EMBEDDINGS = (
     *("LlamaForCausalLM", "LLaMAForCausalLM", "InternLM3ForCausalLM", "IQuestCoderForCausalLM"),
@@ -43,7 +43,7 @@ PACKED_NAMES = {
     "qkv_proj": ("q_proj", "k_proj", "v_proj"),
     "gate_up_proj": ("gate_proj", "up_proj"),
 }
-"""Targets under vLLM's own names, and what they hold."""
+"""Targets by vLLM's own names, and the modules that they merge."""
 
 
 def lora_bytes(
@@ -53,10 +53,10 @@ def lora_bytes(
     tensor: int,
     pipeline: int,
 ) -> tuple[int, ...]:
-    """Bytes of the buffers on one rank of each pipeline stage; without options there are none.
+    """Bytes of the buffers on one rank of each pipeline stage; 0 without LoRA options.
 
-    Those of experts are an upper bound: vLLM makes fewer where experts are spread whole, or where
-    gate and up are one tensor.
+    Buffers of experts are an upper bound: vLLM allocates less if whole experts are spread over the
+    ranks, or if gate and up are one tensor.
     """
     totals = [0] * pipeline
     if options is None:
@@ -69,7 +69,7 @@ def lora_bytes(
                 totals[stage] += amount
     for module, stage in (("embed_tokens", 0), ("lm_head", -1)):
         if facts.architecture in ADAPTS_EMBEDDINGS and module in (options.targets or (module,)):
-            # Whole on every rank, and the head has its own even where its weights are tied.
+            # Whole on every rank; the head has its own buffer even if its weights are tied.
             totals[stage] += slots * (facts.require("vocab_size") + facts.require("hidden_size"))
     return tuple(totals)
 
@@ -97,7 +97,7 @@ def _targets(
 def _width(
     facts: Facts, name: TensorName, header: TensorHeader, options: LoraOptions, tensor: int
 ) -> int:
-    """Inputs and outputs that one rank adapts: the factor on the split side is spread."""
+    """Inputs plus outputs that one rank adapts: the factor on the split side is divided."""
     inputs, outputs, copies = _sides(facts, name, header)
     split = split_of(name, facts.model_type)
     if tensor == 1 or split is Split.WHOLE:
@@ -110,11 +110,11 @@ def _width(
 
 
 def _sides(facts: Facts, name: TensorName, header: TensorHeader) -> tuple[int, int, int]:
-    """Inputs, outputs, and how many experts the tensor holds."""
+    """Inputs, outputs, and the number of experts in the tensor."""
     *experts, first, second = header.shape
     copies = prod(experts) if name.stacked else 1
     if name.stacked:
-        # Gate and up have a factor each on the side of their common input.
+        # Gate and up have one factor each on the side of their common input.
         return first * (2 if name.last == "gate_up_proj" else 1), second, copies
     if name.leaf == "weight":
         return (second, first, copies) if not experts else (second, experts[0], copies)

@@ -1,4 +1,4 @@
-"""A question to a memory model, and its answers: the exact numbers, and what one rank needs."""
+"""A query to a memory model, and its answers: the exact prediction and the need of one rank."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from math import ceil
 from moorage.common.values import Value
 
 DESCRIBED = "0.32.0"
-"""Version of vLLM whose accounting the rules of this room follow."""
+"""Version of vLLM whose accounting the rules in `moorage.memory` follow."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryQuery:
-    """A question to a memory model.
+    """A query to a memory model.
 
     Attributes:
-        total: Bytes of the accelerator's memory; vLLM schedules more at once on a larger one.
+        total: Bytes of the accelerator's memory; vLLM uses larger batches on larger accelerators.
         tokens: Longest request (`max_model_len`).
         device_name: The accelerator's name; vLLM keeps batches small on an A100.
-        device_type: Its type, such as `cuda` and `rocm`.
-        versions: Versions of vLLM that may run, an empty one = unknown; none = another engine.
+        device_type: The accelerator's type, such as `cuda` or `rocm`.
+        versions: Versions of vLLM that may run, "" = unknown; none = another engine.
         concurrency: Requests of that length that the KV cache holds at once.
     """
 
@@ -52,9 +52,9 @@ class Term(Value):
 
     Attributes:
         name: `weights`, `kv_cache`, `lora`, `draft`, `activation`, `cuda_graphs`,
-            `graph_reserve`, `buffers`, `redundancy`, `sampling`, `context`, `nccl`; on CPU
-            `processes`.
-        exact: Whether it follows from vLLM's own accounting; else it is an estimate, or stated.
+            `graph_reserve`, `buffers`, `redundancy`, `sampling`, `context`, `nccl`, `stated`;
+            on CPU also `processes` and `prompt_cache`.
+        exact: Whether it follows from the engine's own accounting; else it is estimated or stated.
         inside: Whether it counts within `--gpu-memory-utilization`.
         reason: The formula with its numbers.
     """
@@ -90,7 +90,7 @@ class StageMemory(Value):
     """One pipeline stage, on each of its ranks.
 
     Attributes:
-        bytes_per_block: Bytes that one block id costs here; 0 without a KV cache.
+        bytes_per_block: Bytes that one block id costs on this stage; 0 without a KV cache.
         full_request_bytes: Bytes of one request of `max_model_len` tokens.
         num_blocks_alone: Blocks that its pool holds; None without a KV cache.
     """
@@ -110,14 +110,14 @@ class MemoryPrediction(Value):
         dtype: Element type of the parameters that are not quantised.
         max_in_flight_tokens: Tokens scheduled but not yet settled, at most.
         weight_bytes_per_rank: Parameters as created, of the largest stage.
-        block_size: Tokens of a block of the attention groups, or those that they would have; None
-            without a cache.
+        block_size: Tokens of a block of the attention groups; the usual size if there are only
+            recurrent states; None without a cache.
         bytes_per_block: Cost of one block id, in the costliest stage.
         blocks_per_full_request: Block ids of one full request, summed over the groups.
-        full_request_bytes: The product of the two above.
+        full_request_bytes: The product `bytes_per_block` x `blocks_per_full_request`.
         num_blocks: Blocks of the pool, in the smallest stage.
         concurrency: Full requests that the pool holds at once.
-        max_fit_len: Longest single request that fits, at most `max_model_len`.
+        max_fit_len: Longest single request that fits, up to `max_model_len`.
         full_request_fits: Whether vLLM would start with this pool.
     """
 
@@ -139,16 +139,16 @@ class MemoryPrediction(Value):
 
 
 STEPS = 1000
-"""Shares of an accelerator are given in thousandths."""
+"""Steps of a share of an accelerator: thousandths."""
 
 
 class Need(Value):
-    """The memory of one rank, of the pipeline stage that needs most.
+    """The memory that one rank needs, on the pipeline stage that needs most.
 
     Attributes:
-        batch: The scheduler step that was counted with.
-        stated: Bytes that the spec states for all of it; None = nothing is stated.
-        cache: What the exact rules say of the KV cache; None where they do not cover the model.
+        batch: The scheduler step that the terms assume.
+        stated: Total bytes that the spec states; None = not stated.
+        cache: The exact prediction of the KV cache; None if the rules do not cover the model.
     """
 
     tokens: int
@@ -170,7 +170,7 @@ class Need(Value):
         stated: int | None = None,
         cache: MemoryPrediction | None = None,
     ) -> Need:
-        """The answer to a query; the batch is that of the requests, if not given."""
+        """The need for a query; the batch defaults to the query's requests."""
         return cls(
             tokens=query.tokens,
             concurrency=query.concurrency,
@@ -189,12 +189,12 @@ class Need(Value):
 
     @property
     def outside(self) -> int:
-        """Bytes that come on top of it."""
+        """Bytes on top of `--gpu-memory-utilization`."""
         return sum(term.bytes for term in self.terms if not term.inside)
 
     @property
     def exact_bytes(self) -> int:
-        """Bytes that follow from vLLM's own accounting."""
+        """Bytes that follow from the engine's own accounting."""
         return sum(term.bytes for term in self.terms if term.exact)
 
     @property
@@ -203,14 +203,14 @@ class Need(Value):
         return sum(term.bytes for term in self.terms if not term.exact)
 
     def term(self, name: str) -> Term | None:
-        """The part of that name."""
+        """The term of that name; None = there is none."""
         return next((term for term in self.terms if term.name == name), None)
 
     def utilization(self, total: int) -> float:
         """The smallest share of `total` bytes, in thousandths, that gives the engine its budget.
 
-        vLLM takes `ceil(total x share)`. A stated claim gives it all but what lies outside. The
-        share is above 1 when the accelerator is too small.
+        vLLM takes `ceil(total x share)`. With a stated claim, the budget is the claim minus the
+        bytes outside. The share exceeds 1 if the accelerator is too small.
         """
         if self.stated is not None:
             return max(1, (self.stated - self.outside) * STEPS // total) / STEPS
@@ -220,19 +220,19 @@ class Need(Value):
         return steps / STEPS
 
     def claim(self, total: int) -> int:
-        """Bytes that are taken of an accelerator with `total` bytes, the driver's part included."""
+        """Bytes to claim of an accelerator with `total` bytes, those outside the share included."""
         if self.stated is not None:
             return self.stated
         return ceil(total * self.utilization(total)) + self.outside
 
     def fits(self, total: int, budget: int) -> bool:
-        """Whether the claim is within a budget of bytes, and the parts within a stated claim."""
+        """Whether the claim is within a budget of bytes, and the terms within a stated claim."""
         within = self.stated is None or self.inside + self.outside <= self.stated
         return within and self.claim(total) <= budget
 
 
 class CpuNeed(Value):
-    """The RAM of one engine on CPU; `cache_bytes` of it, whole GiB, are passed to the engine."""
+    """The RAM of one engine on CPU; `cache_bytes` of it are the KV cache, whole GiB for vLLM."""
 
     tokens: int
     concurrency: int
@@ -247,7 +247,10 @@ class CpuNeed(Value):
 
 
 def largest(fits: Callable[[int], bool], at_most: int) -> int:
-    """The largest number from 1 to `at_most` that fits, where a smaller one always fits too."""
+    """Binary search for the largest number from 1 to `at_most` that fits; 0 = none fits.
+
+    `fits` must be monotonic: if a number fits, every smaller one fits too.
+    """
     low, high = 0, at_most
     while low < high:
         middle = (low + high + 1) // 2

@@ -1,6 +1,6 @@
-"""The engine settings that decide about memory, and how a spec states them.
+"""The engine settings that affect memory, read from a spec.
 
-A spec may use any spelling of vLLM's arguments.
+The spec may use any spelling of vLLM's arguments.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,16 +27,16 @@ Runner = Literal["auto", "generate", "pooling"]
 
 
 class CacheOptions(Value):
-    """Settings that do not depend on the placement, named after vLLM's flags.
+    """Settings that are independent of the placement, named after vLLM's flags.
 
     Attributes:
         enable_expert_parallel: Whether whole experts are spread over the ranks.
         kv_cache_dtype: Element type of the KV cache; `auto` = the checkpoint's, else the model's.
-        hybrid_kv_cache_manager: Whether local layers may keep less than full ones.
-        enable_prefix_caching: None = what vLLM chooses for the model.
+        hybrid_kv_cache_manager: Whether local layers may keep less than full layers.
+        enable_prefix_caching: Whether prefixes are cached; None = vLLM's choice for the model.
         mamba_ssm_cache_dtype: Element type of the recurrent state; `auto` = the model's choice.
         block_size: Tokens of one KV block; None = 16.
-        runner: Whether the engine generates or pools; `auto` = what the architecture says.
+        runner: Whether the engine generates or pools; `auto` = by the architecture.
     """
 
     enable_expert_parallel: bool = False
@@ -64,16 +64,16 @@ class MemorySettings(CacheOptions):
 
 
 LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
-"""Values that vLLM takes for `--max-lora-rank` (0.32, `config/lora.py`)."""
+"""Values that vLLM accepts for `--max-lora-rank` (0.32, `config/lora.py`)."""
 
 
 def allowed_rank(rank: int) -> int:
-    """The smallest rank that vLLM takes and that holds another; beyond them all, that one."""
+    """The smallest rank accepted by vLLM that is at least `rank`; `rank` itself if none is."""
     return next((step for step in LORA_RANKS if rank <= step), rank)
 
 
 class LoraOptions(Value):
-    """Buffers for adapters, which vLLM makes at start, whatever is loaded later.
+    """Buffers for adapters, which vLLM allocates at start, whatever it loads later.
 
     Attributes:
         max_loras: Adapters in one batch.
@@ -91,8 +91,8 @@ class DraftOptions(Value):
     """Speculative decoding.
 
     Attributes:
-        method: `ngram`, `eagle3`, `mtp`, ...; empty when only a model is named.
-        model: The draft model; empty = none of its own.
+        method: `ngram`, `eagle3`, `mtp`, ...; empty if only a model is named.
+        model: The draft model; empty = no separate model.
         tokens: Tokens proposed in each step.
     """
 
@@ -102,21 +102,23 @@ class DraftOptions(Value):
 
 
 class MemoryOptions(CacheOptions):
-    """What a spec says that decides about memory; None = vLLM's choice.
+    """The settings of a spec that affect memory; None = vLLM's choice.
 
     Attributes:
         batched_tokens: Tokens of one scheduler step.
-        throughput: Whether vLLM's own choice of both is doubled (`--performance-mode`).
+        max_seqs: Requests of one scheduler step.
+        throughput: Whether vLLM doubles its own choice of these two (`--performance-mode`).
         chunked_prefill: Whether long prompts are cut into steps.
         dtype: Element type of the parameters; empty = the model's.
         graph_limit: Largest batch for which a graph is captured.
-        profiles_graphs: Whether vLLM sets aside what it estimates for graphs.
-        second_runner: Whether vLLM takes its second model runner.
-        unsettled_runner: Whether an argument may decide about that.
+        graph_sizes: Number of batch sizes for which graphs are captured.
+        profiles_graphs: Whether vLLM sets its estimate for graphs aside.
+        second_runner: Whether vLLM uses its second model runner.
+        unsettled_runner: Whether an argument may affect the choice of the runner.
         kv_bytes: Bytes of the KV cache on each rank; None = as many as the requests need.
         overrides: Keys of config.json that are replaced (`--hf-overrides`).
-        uncovered: Why these options are not covered by the rules; empty = they are.
-        stated: What the spec states instead of an estimate.
+        uncovered: Why the rules do not cover these options; empty = they do.
+        stated: Sizes that the spec states instead of estimates.
     """
 
     batched_tokens: int | None = None
@@ -139,7 +141,7 @@ class MemoryOptions(CacheOptions):
     stated: MemorySpec = MemorySpec.defaults()
 
     def apply_to(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A configuration as the engine sees it, with what the arguments replace."""
+        """The configuration as the engine sees it, with the overrides of the arguments."""
         changed = apply_overrides(config, self.overrides)
         if self.dtype:
             changed["torch_dtype"] = self.dtype
@@ -147,7 +149,7 @@ class MemoryOptions(CacheOptions):
 
 
 CACHED_TOKENS = 32_768
-"""Tokens that the KV cache holds at least where the spec says `concurrency: auto`."""
+"""Least tokens that the KV cache holds if the spec says `concurrency: auto`."""
 
 POOLING = (Mode.EMBEDDING, Mode.RERANKING, Mode.CLASSIFICATION)
 
@@ -159,7 +161,7 @@ UNCOVERED = {
     "--kv-cache-dtype-skip-layers": "mixes element types in the KV cache",
     "--enable-eplb": "adds redundant experts",
 }
-"""Arguments whose effect on memory is not covered by the rules here."""
+"""Arguments whose effect on memory the rules do not cover, with the effect."""
 
 UNSETTLED_RUNNER = (
     *("--compilation-config", "--distributed-executor-backend", "--ec-transfer-config"),
@@ -167,7 +169,7 @@ UNSETTLED_RUNNER = (
     *("--enable-return-routed-experts", "--kv-sharing-fast-prefill", "--logits-processors"),
     *("--logprobs-mode", "--optimization-level", "--reasoning-parser"),
 )
-"""Arguments for which vLLM 0.22 to 0.28 may keep its first model runner.
+"""Arguments that may make vLLM 0.22 to 0.28 use its first model runner.
 
 Source: `config/vllm.py:_get_v2_model_runner_unsupported_features`.
 """
@@ -198,7 +200,7 @@ SWITCHES = {
     "enable_prefix_caching": "--enable-prefix-caching",
     "language_model_only": "--language-model-only",
 }
-"""Options and their arguments; one that is not given keeps its default."""
+"""Options and their arguments; an omitted argument keeps the default."""
 
 
 def memory_options(
@@ -207,8 +209,8 @@ def memory_options(
     """Read the options of a spec.
 
     Args:
-        mode: What the model is served for, where the spec leaves it open.
-        companions: Its adapters as they were read: they give ranks that the spec leaves open.
+        mode: The mode to serve, if the spec leaves it open.
+        companions: Its companions as read; adapters give the ranks that the spec leaves open.
 
     Raises:
         Failure: `BAD_SPEC` when a value is malformed.
@@ -279,14 +281,14 @@ def _runner(spec: ModelSpec, mode: Mode) -> Runner:
 
 
 def _lora(spec: ModelSpec, companions: Sequence[Companion]) -> LoraOptions | None:
-    """The user's own numbers win, as in the launch."""
+    """The LoRA options; the user's arguments take precedence, as in the launch."""
     args, later = spec.engine.arguments, spec.lora_updates
     is_users_own = args.switch("--enable-lora")
     if not (is_users_own or spec.lora or later):
         return None
     number = rank = 0
     if not is_users_own:
-        # All may be in one batch, those that are loaded later too.
+        # All adapters may be in one batch, including those loaded later.
         number = len(spec.lora) + (later.max if later else 0)
         real = {item.name: item.rank for item in companions if item.role == AssetRole.ADAPTER}
         ranks = [adapter.rank or real.get(adapter.name) or 0 for adapter in spec.lora]
@@ -301,7 +303,7 @@ def _lora(spec: ModelSpec, companions: Sequence[Companion]) -> LoraOptions | Non
 
 
 def _draft(spec: ModelSpec) -> DraftOptions | None:
-    """The arguments win over the spec's own field."""
+    """The drafting options; arguments take precedence over the field `speculative`."""
     args, wanted = spec.engine.arguments, spec.speculative
     content = args.json_object("--speculative-config") or {}
     method = args.value("--spec-method") or content.get("method")

@@ -1,4 +1,4 @@
-"""Parameters as vLLM creates them, where they differ from the checkpoint.
+"""Parameters that vLLM creates differently from the checkpoint.
 
 Source: `create_weights` in `model_executor/layers/quantization/`, `GateLinear` in the model
 classes, `head_dtype` in `config/model.py`; for experts
@@ -26,7 +26,7 @@ KEPT = (
     *("F8_E4M3", "F8_E5M2", "F8_E8M0", "I8", "U8", "I16", "U16", "I32", "U32", "I64", "U64"),
     "BOOL",
 )
-"""Element types that vLLM creates as the checkpoint has them; the others are cast."""
+"""Element types that vLLM keeps as in the checkpoint; it casts the others."""
 
 ROUTERS = ("gate", "router.classifier", "moe.gate")
 
@@ -43,7 +43,7 @@ FLOAT32_ROUTERS: dict[str, tuple[str, str | None]] = {
     "bailing_hybrid": ("router_dtype", "fp32"),
     **dict.fromkeys(("mimo_v2", "mimo_v2_flash"), ("moe_router_dtype", "float32")),
 }
-"""Model types whose router has an element type of its own: its key and the default."""
+"""Model types whose router has its own element type: the key and its default."""
 
 CLASSIFIERS = (
     *("classifier", "score", "classifier.dense", "classifier.out_proj", "pooler.dense"),
@@ -57,21 +57,21 @@ FLOAT32_BY_TYPE: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("deepseek_v32", "glm_moe_dsa"), ("indexer.k_norm",)),
     **dict.fromkeys(("bailing_moe", "bailing_moe_v2", "afmoe", "hy_v3"), ("expert_bias",)),
 }
-"""Names that one model type keeps in float32."""
+"""Names that a model type keeps in float32."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A tensor without the numbers in its name: equal ones are counted once."""
+    """A tensor without the numbers in its name, so that equal tensors are counted together."""
 
     name: TensorName
     header: TensorHeader
 
 
 def created_dtype(facts: Facts, kind: Kind, dtype: str, packed: bool) -> str:
-    """Element type of the parameter for a tensor; `dtype` is that of unquantised ones.
+    """Element type of the parameter for a tensor; `dtype` is the type of unquantised parameters.
 
-    With `packed`, several weights share one element, which leaves scales in `dtype`.
+    With `packed`, several weights share one element, and scales have `dtype`.
     """
     name, names = kind.name, {kind.name.last, kind.name.last_two}
     if names.intersection(FLOAT32_BY_TYPE.get(facts.model_type, ())):
@@ -93,26 +93,26 @@ def created_dtype(facts: Facts, kind: Kind, dtype: str, packed: bool) -> str:
 
 
 def created_with(facts: Facts, kind: Kind) -> list[Kind]:
-    """A tensor, and the parameters that vLLM creates with it though the checkpoint lacks them."""
+    """A tensor, and the parameters that vLLM creates with it although the checkpoint lacks them."""
     name, shape = kind.name, kind.header.shape
     gptq = quantisation_method(facts) == "gptq"
     if gptq and name.expert and name.leaf == "qweight":
-        # `auto_gptq.py:AutoGPTQMoEMethod` gives each expert biases, used or not.
+        # `auto_gptq.py:AutoGPTQMoEMethod` creates biases for each expert, used or not.
         return [kind, _sibling(kind, "bias", shape[-1:])]
     if name.last == "k_proj" and _stands_for_values(facts, name):
         module = name.module.removesuffix(name.last) + "v_proj"
         return [kind, Kind(replace(name, module=module), kind.header)]
     if (facts.model_type, name.last, name.leaf) == ("whisper", "k_proj", "weight"):
-        # It is merged with others that have a bias.
+        # It is merged with projections that have a bias.
         return [kind, _sibling(kind, "bias", shape[:1])]
     if name.module == "cls.predictions" and name.leaf == "bias":
-        # `bert.py:BertMLMHead` has a decoder of its own, where the checkpoint has the embedding.
+        # `bert.py:BertMLMHead` creates a separate decoder; the checkpoint reuses the embedding.
         return [kind, _sibling(kind, "weight", (*shape, facts.require("hidden_size")))]
     return [kind]
 
 
 def _stands_for_values(facts: Facts, name: TensorName) -> bool:
-    """Whether keys and values have one projection in the checkpoint, but two here (`gemma4.py`)."""
+    """Whether keys and values share a projection in the checkpoint, not in vLLM (`gemma4.py`)."""
     if name.layer is None or not facts.get("attention_k_eq_v"):
         return False
     return attention_of(facts, name.layer) is Mixer.FULL
@@ -123,22 +123,22 @@ def _sibling(kind: Kind, leaf: str, shape: tuple[int, ...]) -> Kind:
 
 
 SMALLEST_BLOCK = 32
-"""Elements; below it the MoE kernels have no smaller block or group."""
+"""Elements of the smallest block or group that the MoE kernels support."""
 
 MXFP4_WIDTH = 64
-"""Elements to which each rank's part of an mxfp4 expert is padded."""
+"""Each rank's part of an mxfp4 expert is padded to a multiple of this many elements."""
 
 LEAST_WIDTHS = {"kimi_linear": ("min_moe_intermediate_per_partition", 256)}
-"""Model types that pad each rank's part of an expert: the key of its least width, the default."""
+"""Model types that pad each rank's part of an expert: the key of its least width, its default."""
 
 EXPERT_WIDTH_KEYS = ("moe_intermediate_size", "expert_ffn_hidden_size", "intermediate_size")
 
 
 def expert_factor(facts: Facts, kind: Kind, settings: MemorySettings) -> Fraction:
-    """How many times more elements an expert's tensor has than the checkpoint says.
+    """The ratio of elements that vLLM creates for an expert's tensor to those in the checkpoint.
 
-    Where a rank's part of an expert cuts a block or a group, vLLM makes them smaller, so there
-    are more scales; some kernels and classes pad the part itself.
+    If a rank's part of an expert cuts a block or a group, vLLM uses smaller ones, so there are more
+    scales; some kernels and classes pad the part itself.
 
     Raises:
         Refusal: When no allowed size divides the part.
@@ -150,7 +150,7 @@ def expert_factor(facts: Facts, kind: Kind, settings: MemorySettings) -> Fractio
     if method in ("awq", "gptq") and shape[0] > 1:
         times = _group_factor(facts, settings)
         if times > 1 and method == "gptq" and leaf in ("qzeros", "bias"):
-            return Fraction(0)  # `moe_wna16.py` takes over, which has neither
+            return Fraction(0)  # `moe_wna16.py` takes over and creates neither
         return times if leaf in ("scales", "qzeros") else Fraction(1)
     if method == "mxfp4":
         return _padding_factor(facts, kind, settings)

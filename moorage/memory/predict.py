@@ -1,4 +1,4 @@
-"""The exact prediction: weights and KV cache on each rank, or the reason why there is none.
+"""The exact prediction of weights and KV cache on each rank, or a refusal with the reason.
 
 Source of the refusals: `config/model.py` (`verify_with_parallel_config`,
 `_verify_with_expert_parallelism`) and `model_executor/models/registry.py`.
@@ -41,11 +41,11 @@ from moorage.memory.weights import Tensors, stage_weights
 from moorage.models.config import Config
 
 ONE_KIND_OF_WINDOW = ("qwen2", "qwen3")
-"""Model types whose window holds for all layers or for none (`qwen2.py:Qwen2Model`)."""
+"""Model types whose window applies to all layers or to none (`qwen2.py:Qwen2Model`)."""
 
 
 def require_startable(facts: Facts, settings: MemorySettings) -> None:
-    """Refuse what vLLM refuses, and what the rules here do not cover."""
+    """Refuse models and settings that vLLM refuses, or that the rules do not cover."""
     name, tp = facts.architecture, settings.tensor_parallel_size
     if name in REMOVED:
         raise rejected(f"{name} was supported in vLLM until v{REMOVED[name]}")
@@ -67,7 +67,7 @@ def require_startable(facts: Facts, settings: MemorySettings) -> None:
         raise rejected("Pipeline parallelism is not supported for this model.")
     tied = facts.get("tie_word_embeddings") is not False
     if settings.pipeline_parallel_size > 1 and tied and name == "Ernie4_5_MoeForCausalLM":
-        # Its class ties the head on each stage, though only the last has one.
+        # Its class ties the head on each stage, although only the last stage has one.
         raise rejected(f"{name} cannot tie its head to its embedding over several stages")
     if settings.pipeline_parallel_size > facts.layers:
         raise rejected(
@@ -108,7 +108,7 @@ def _require_one_kind_of_window(facts: Facts) -> None:
 def exact_prediction(
     config: Config, tensors: Tensors, settings: MemorySettings
 ) -> MemoryPrediction:
-    """What vLLM 0.32 takes for weights and KV cache on each rank, or a refusal."""
+    """The memory that vLLM 0.32 takes for weights and KV cache on each rank; raises a refusal."""
     facts = Facts(config, settings.rope)
     require_startable(facts, settings)
     dtype = engine_dtype(facts, pools(facts, settings.runner))
@@ -137,7 +137,7 @@ def exact_prediction(
         full_request_bytes=block * request,
         num_blocks=number,
         concurrency=None if number is None else number / request,
-        # One block, the null block, is always held back.
+        # vLLM always holds one block back, the null block.
         max_fit_len=None if number is None else longest_fit(groups, number - 1, tokens, in_flight),
         full_request_fits=number is None or request <= number - 1,
         groups=tuple(_group(group.members, tokens, in_flight) for group in groups),
@@ -152,7 +152,7 @@ def _stages(
     request: int,
     pool: int,
 ) -> tuple[StageMemory, ...]:
-    # The groups draw from one pool, so the widest counts.
+    # The groups share one pool, so the widest group counts.
     blocks = [max((g.page_bytes_on(layers) for g in groups), default=0) for layers in ranges]
     return tuple(
         StageMemory(
@@ -168,7 +168,7 @@ def _stages(
 
 
 def _longest_request(facts: Facts, settings: MemorySettings) -> int:
-    """`max_model_len`, which a step has to hold where a prompt cannot be spread over several.
+    """`max_model_len`; refused if a prompt must fit in one step and the step is smaller.
 
     Source: `config/scheduler.py:verify_max_model_len`,
     `config/model.py:is_chunked_prefill_supported`.
@@ -181,7 +181,7 @@ def _longest_request(facts: Facts, settings: MemorySettings) -> int:
 
 
 def _caches_prefixes(facts: Facts, settings: MemorySettings) -> bool:
-    """Source: `config/model.py:is_prefix_caching_supported`."""
+    """Whether vLLM caches prefixes. Source: `config/model.py:is_prefix_caching_supported`."""
     pooling = pools(facts, settings.runner)
     kinds = {mixer for layer in layer_mixers(facts) for mixer in layer}
     if Mixer.CROSS in kinds and not pooling:
@@ -189,7 +189,7 @@ def _caches_prefixes(facts: Facts, settings: MemorySettings) -> bool:
     if settings.enable_prefix_caching is not None:
         return settings.enable_prefix_caching
     if kinds <= {Mixer.STATE}:
-        # A model without attention counts as a decoder once it pools.
+        # A model without attention counts as a decoder if it pools.
         return bool(kinds) and pooling
     return True
 
@@ -203,7 +203,7 @@ def _block_size(groups: Sequence[KVGroup], settings: MemorySettings) -> int | No
 def _group(members: Sequence[LayerCache], tokens: int, in_flight: int) -> GroupMemory:
     specs = [member.spec for member in members]
     first = specs[0]
-    # A group that is kept whole has the window of any of its layers.
+    # In a group of equal pages, the window of any layer counts.
     is_mixed = len({spec.page_bytes for spec in specs}) > 1
     return GroupMemory(
         layers=len(members),

@@ -1,4 +1,4 @@
-"""Why there is no prediction: the engine would not start, or the rules end."""
+"""Refusals of a prediction: vLLM would not start, or the rules do not cover the case."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,18 +10,18 @@ R = TypeVar("R")
 
 
 def rejected(note: str) -> Refusal:
-    """vLLM refuses this combination."""
+    """A refusal because vLLM refuses this combination."""
     return Refusal(Reason.REJECTED, note)
 
 
 def unknown(note: str) -> Refusal:
-    """The rules do not cover this model."""
+    """A refusal because the rules do not cover this model."""
     return Refusal(Reason.UNKNOWN, note)
 
 
 @contextmanager
 def consistent() -> Iterator[None]:
-    """Refuse sizes that contradict each other, such as heads of no width.
+    """Refuse sizes that contradict each other, such as heads of width 0.
 
     Raises:
         Refusal: When a rule divides by zero, or overflows.
@@ -38,6 +38,6 @@ def caught(action: Callable[[], R]) -> R | Refusal:
         with consistent():
             return action()
     except Refusal as refusal:
-        # Results are cached, and the frames of both tracebacks hold the model.
+        # Results are cached, so drop both tracebacks, whose frames hold the model.
         refusal.__context__ = None
         return refusal.with_traceback(None)

@@ -1,4 +1,4 @@
-"""Tensor names of checkpoints, parsed, and how tensor parallelism splits each tensor.
+"""Parses tensor names of checkpoints, and tells how tensor parallelism splits each tensor.
 
 Source: the linear and embedding layers that the constructors in `model_executor/models/` choose.
 """
@@ -14,7 +14,7 @@ LEAVES = (
     *("input_scale", "k_scale", "v_scale", "input_zero_point", "weight_global_scale"),
     *("weight_scale_2", "input_global_scale", "q_scale", "output_scale", "gamma", "beta"),
 )
-"""Last names that belong to the module before them."""
+"""Last parts of tensor names that are parameters of the module named before them."""
 
 LAYER = re.compile(r"(?:^|\.)(?:layers|h|blocks|layer)\.(\d+)\.")
 TOWER = re.compile(
@@ -26,7 +26,7 @@ TOWER = re.compile(
 
 NUMBER = re.compile(r"\.\d+(?=\.)")
 EXPERT = re.compile(r"\.experts\.(\d+)\.")
-"""The number of the expert that a tensor belongs to; one of all experts has none."""
+"""Matches the number of a tensor's expert; stacked tensors of all experts have none."""
 
 FUSED_EXPERT = re.compile(
     r"experts\.(?:mlp\.)?(gate_up_proj|down_proj|w1|w2|v1)(_bias|_blocks|_scales|_scale_inv)?$"
@@ -43,9 +43,10 @@ class TensorName:
     """A tensor's name, parsed.
 
     Attributes:
-        layer: Index of its decoder layer; None outside of them.
+        layer: Index of its decoder layer; None = in no decoder layer.
         module: Name of its module without numbers.
-        leaf: Its own name, such as `weight`.
+        leaf: Name of the parameter, such as `weight`.
+        expert: Whether it belongs to experts.
         stacked: Whether it holds all experts of a layer at once.
     """
 
@@ -95,12 +96,13 @@ class Split(StrEnum):
     """How a tensor is split over the ranks.
 
     Attributes:
+        WHOLE: Not split: whole on every rank.
         COLUMN: By output: weight and bias.
         ROW: By input: the weight; the bias is whole.
-        KV: By key/value heads, of which each rank has at least one.
+        KV: By key/value heads; each rank has at least one.
         QKV: Queries by heads, keys and values by key/value heads, in one tensor.
         VOCABULARY: By tokens, after padding.
-        STATE: Input of a Mamba 2 layer: inner width and heads split, groups at least one per rank.
+        STATE: Input of a Mamba 2 layer: inner width and heads split, at least one group per rank.
         SKIPPED: vLLM does not create it.
     """
 
@@ -175,7 +177,7 @@ TOWER_MODULES: dict[str, Split] = {
         ("merging_layer", "patch_conv", "input_proj", "embedding_projection"), Split.WHOLE
     ),
 }
-"""Splits in encoders of images and sound; the rest of them is as in `MODULES`."""
+"""Splits in encoders of images and sound; other modules follow `MODULES`."""
 
 _MAMBA2 = {
     **dict.fromkeys(("in_proj", "conv1d"), Split.STATE),
@@ -195,20 +197,20 @@ SPLITS_BY_TYPE: dict[str, dict[str, Split]] = {
         ("query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h"), Split.WHOLE
     ),
 }
-"""Where a model type differs from `MODULES`."""
+"""Splits by model type that differ from `MODULES`."""
 
 NORM = re.compile(r"(?i)norm|^ln_|_ln$|^ln$")
-"""Names of modules that are whole on every rank."""
+"""Names of norms, which are whole on every rank."""
 
 MASKS = re.compile(r"(?:^|\.)(?:attn|attention|rotary_emb)\.(?:bias|masked_bias|inv_freq)$")
-"""Buffers that old checkpoints hold: vLLM makes its own."""
+"""Buffers in old checkpoints, which vLLM computes itself."""
 
 SKIPPED_TOWER_PART = re.compile(r"vision_(?:tower|model)\.head\.")
 """The pooling head of a SigLIP tower."""
 
 
 def split_of(name: TensorName, model_type: str) -> Split | None:
-    """How a tensor is split; None when no rule knows it."""
+    """How a tensor is split; None = no rule covers it."""
     if MASKS.search(f"{name.module}.{name.leaf}".rstrip(".")) or "rotary_emb" in name.module:
         return Split.SKIPPED
     own = TOWER_MODULES if name.tower else SPLITS_BY_TYPE.get(model_type, {})

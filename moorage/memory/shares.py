@@ -18,14 +18,14 @@ from moorage.memory.sharding import Split
 from moorage.memory.states import mamba2_sizes
 
 GROUP_AXES = {"scales": 0, "weight_scale": 1}
-"""Dimension in which the scales of a quantised layer run over the groups of its input."""
+"""Dimension of the scales of a quantised layer that counts the groups of its input."""
 
 SINGLE_COLUMNS = ("q_b_proj", "kv_b_proj", "fc1", "c_fc", "dense_h_to_4h", "in_proj_ba")
-"""Column-parallel layers that are not merged with others; merged ones may cut an `fp8` block."""
+"""Column-parallel layers that are never merged; merged layers may cut an `fp8` block."""
 
 
 def require_whole_blocks(facts: Facts, kind: Kind, split: Split, tp: int) -> None:
-    """Refuse a tensor-parallel size that cuts a group or a block outside of the experts."""
+    """Refuse a tensor-parallel size that cuts a quantisation group, or a block outside experts."""
     name, shape = kind.name, kind.header.shape
     if not name.expert or name.leaf == "weight_scale":
         _require_whole_groups(kind, split, tp)
@@ -57,10 +57,13 @@ def _require_whole_groups(kind: Kind, split: Split, tp: int) -> None:
 
 
 VOCABULARY_PADDING = 64
-"""Tokens (`vocab_parallel_embedding.py:DEFAULT_VOCAB_PADDING_SIZE`)."""
+"""Tokens to a multiple of which the vocabulary is padded.
+
+Source: `vocab_parallel_embedding.py:DEFAULT_VOCAB_PADDING_SIZE`.
+"""
 
 WHOLE_IN_ROWS = ("bias", "weight_scale", "input_scale", "weight_shape", "k_scale", "v_scale")
-"""Leaves of a row-parallel layer that are whole on every rank, unless they come in groups."""
+"""Leaves of a row-parallel layer that are whole on every rank, unless they have groups."""
 
 PER_TENSOR = ("input_scale", "weight_shape")
 
@@ -68,10 +71,10 @@ PER_TENSOR = ("input_scale", "weight_shape")
 def rank_elements(
     facts: Facts, kind: Kind, split: Split | None, settings: MemorySettings
 ) -> Fraction:
-    """Elements of one tensor on one rank; a fraction where merged layers round up together.
+    """Elements of one tensor on one rank; a fraction if merged layers are rounded up together.
 
     Raises:
-        Refusal: When it cannot be divided, or no rule knows how it is split (`split` is None).
+        Refusal: When it cannot be divided, or no rule covers it (`split` is None).
     """
     tp = settings.tensor_parallel_size
     elements = Fraction(kind.header.elements)
@@ -145,11 +148,11 @@ def _require_divisible(facts: Facts, kind: Kind, split: Split, tp: int) -> None:
         kv_heads = _kv_heads(facts, kind)
         if kv_heads % tp and tp % kv_heads:
             raise rejected(f"{kv_heads} key/value heads cannot be spread over {tp} ranks")
-        if tp > kv_heads and facts.model_type == "gpt_oss":  # its class has no rule for copies
+        if tp > kv_heads and facts.model_type == "gpt_oss":  # its class cannot copy heads
             raise rejected(f"{kv_heads} key/value heads cannot be copied to {tp} ranks")
     require_whole_blocks(facts, kind, split, tp)
     if kind.header.dtype == "U8":
-        return  # packed, and padded where a rank's part is uneven
+        return  # packed, and padded if the ranks' parts are uneven
     if name.leaf != "weight" or len(shape) < 2 or split not in (Split.COLUMN, Split.ROW):
         return
     length, parts = shape[_split_axis(kind, split)], tp

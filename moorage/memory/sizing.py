@@ -1,4 +1,4 @@
-"""The size of a model on accelerators by name: one in detail, or several side by side."""
+"""The memory of a model on an accelerator given by name or size."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,7 +13,7 @@ from moorage.memory.kv import KVKind
 from moorage.memory.need import MemoryQuery, Need, largest
 
 COMMON_SIZES = tuple(size * GIB for size in (16, 24, 40, 48, 80, 96, 141, 192))
-"""Bytes."""
+"""Common sizes of accelerator memory, in bytes."""
 
 REPORTED_MIB = {
     "NVIDIA T4": 15_360,
@@ -40,13 +40,13 @@ Sizeable = MemoryModel | GgufMemory
 
 
 class Device(Value):
-    """An accelerator to count for: its name, where one is known, and the bytes of its memory."""
+    """An accelerator to size for: its name (empty = unknown) and the bytes of its memory."""
 
     name: str = ""
     total: int
 
     def query(self, question: MemoryQuery) -> MemoryQuery:
-        """A question, asked of this accelerator."""
+        """The same query for this accelerator."""
         return replace(question, total=self.total, device_name=self.name)
 
 
@@ -56,7 +56,7 @@ def find_device(text: str) -> Device | None:
         size = parse_bytes(text)
     except ValueError:
         size = 0
-    if size >= GIB:  # else it may be a number in a name, such as 4090
+    if size >= GIB:  # a smaller number may be part of a name, such as 4090
         return Device(total=size)
     words = text.lower().replace("-", " ").split()
     for name, size in REPORTED_MIB.items():
@@ -73,14 +73,14 @@ GROWING = (KVKind.FULL, KVKind.MLA)
 
 
 class Answer(Value):
-    """What a model takes of one accelerator.
+    """The memory that a model takes of each accelerator.
 
     Attributes:
-        claim: Bytes that are taken of each accelerator.
+        claim: Bytes taken of each accelerator.
         longest: Longest context in tokens that fits at this concurrency.
         most_requests: Requests of the given length that fit at once.
         token_bytes: Bytes of KV cache that each further token takes on one rank.
-        flags: The engine's arguments under which the numbers hold.
+        flags: The engine arguments for which the numbers hold.
     """
 
     device: Device
@@ -95,12 +95,12 @@ class Answer(Value):
 
 
 def answer(model: Sizeable, device: Device, query: MemoryQuery, longest: int) -> Answer | Refusal:
-    """Count for one accelerator; `longest` is the longest context of the model, in tokens."""
+    """Size a model for one accelerator; `longest` is the model's longest context in tokens."""
     query, total = device.query(query), device.total
     need = model.need(query)
     if isinstance(need, Refusal):
         return need
-    # Without a cache nothing bounds the requests.
+    # Without a growing cache, nothing bounds the requests.
     requests = LARGEST_CONCURRENCY if token_bytes(need) else 0
     return Answer(
         device=device,
@@ -118,8 +118,8 @@ def answer(model: Sizeable, device: Device, query: MemoryQuery, longest: int) ->
 def most(model: Sizeable, field: str, query: MemoryQuery, budget: int) -> int:
     """The largest value of a field with which the engine claims no more than `budget` bytes.
 
-    A stated claim bounds it too: the engine is given no more than that. 0 = not even one fits, or
-    nothing is known. The query has the largest value to consider.
+    A stated claim bounds the value too. The query holds the largest value to consider. 0 = not even
+    1 fits, or the need is unknown.
     """
 
     def fits(value: int) -> bool:
@@ -131,7 +131,7 @@ def most(model: Sizeable, field: str, query: MemoryQuery, budget: int) -> int:
 
 
 def smallest(model: Sizeable, device: Device, query: MemoryQuery, longest: int) -> Answer | Refusal:
-    """Count with the fewest tensor-parallel ranks with which it fits; else with the most."""
+    """Size with the fewest tensor-parallel ranks that fit; else with the most that are possible."""
     best = query
     for ranks in range(1, MOST_RANKS + 1):
         spread = replace(query, tensor=ranks)
@@ -144,7 +144,7 @@ def smallest(model: Sizeable, device: Device, query: MemoryQuery, longest: int) 
 
 
 def token_bytes(need: Need) -> int:
-    """Bytes of KV cache on one rank that one more token of a long request takes."""
+    """Bytes of KV cache on one rank for one more token of a long request."""
     cache, term = need.cache, need.term("kv_cache")
     if cache is None and term:
         return term.bytes // (need.tokens * need.concurrency)

@@ -13,9 +13,9 @@ from moorage.memory.refusal import rejected, unknown
 
 
 class Mamba2(NamedTuple):
-    """Keys of the sizes of a Mamba 2 layer.
+    """Configuration keys of the sizes of a Mamba 2 layer.
 
-    The inner width is the product of two keys, unless the key `width` is set.
+    The inner width is the product of the two keys `inner`, unless the key `width` is set.
     """
 
     inner: tuple[str, str]
@@ -56,13 +56,14 @@ SSM_DTYPE_KEYS = {
         ("qwen3_5_text", "qwen3_5_moe_text", "qwen3_5", "qwen3_5_moe"), ("mamba_ssm_dtype", "auto")
     ),
 }
-"""Model types that choose the element type of the state themselves: key and default."""
+"""Model types that choose the element type of their state: the key and its default."""
 
 
 def state_bytes(facts: Facts, tp: int, dtype: str, ssm_dtype: str) -> int:
     """Bytes of the state of one layer on one of `tp` ranks.
 
-    Convolutions keep the model's `dtype`; for the recurrent part another or `auto` is requested.
+    Convolutions have the model's `dtype`; the recurrent part has `ssm_dtype`, where `auto` = the
+    model type's default, else `dtype`.
     """
     rule = ELEMENTS.get(facts.model_type)
     if rule is None:
@@ -76,7 +77,7 @@ def state_bytes(facts: Facts, tp: int, dtype: str, ssm_dtype: str) -> int:
 
 
 def blocks_kept(facts: Facts, prefix: bool) -> int:
-    """Blocks that one request holds of a state; with `prefix`, prefixes are cached.
+    """Blocks of a state that one request holds; with `prefix`, prefixes are cached.
 
     Source: `v1/kv_cache_interface.py:MambaSpec.max_memory_usage_bytes`; a Mamba 2 layer keeps a
     checkpoint of its prefill as well (`mamba_mixer2.py:get_kv_cache_spec`).
@@ -87,7 +88,7 @@ def blocks_kept(facts: Facts, prefix: bool) -> int:
 
 
 def mamba2_sizes(facts: Facts) -> tuple[int, int, int, int] | None:
-    """Inner width, width of all groups, heads and groups of a Mamba 2 layer; else None."""
+    """Inner width, width of all groups, heads and groups of a Mamba 2 layer; None = no Mamba 2."""
     keys = MAMBA2.get(facts.model_type)
     if keys is None:
         return None
@@ -171,4 +172,4 @@ ELEMENTS: dict[str, Callable[[Facts, int], tuple[int, int]]] = {
     **dict.fromkeys(("lfm2", "lfm2_moe"), _short_conv),
     "kimi_linear": _kimi_delta,
 }
-"""Elements of convolution and recurrent part on one rank, by model type and number of ranks."""
+"""By model type, computes the elements of convolution and recurrent part on one of `tp` ranks."""

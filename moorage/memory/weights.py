@@ -33,11 +33,11 @@ PARTS = {
     "per_layer_projection_norm": Part.EMBEDDING,
     **dict.fromkeys(("ln_f", "embedding_norm", "project_out", "score", "classifier"), Part.NORM),
 }
-"""Parts by the last name of a module, where the name does not give it away."""
+"""Parts by the last name of a module, for names that do not show the part."""
 
 
 def stages_of(facts: Facts, name: TensorName, tied: bool, stages: Sequence[range]) -> Sequence[int]:
-    """Numbers of the stages that hold a tensor; `tied`: the head is the embedding."""
+    """Indexes of the stages that hold a tensor; `tied`: the head is tied to the embedding."""
     every = range(len(stages))
     if len(stages) == 1:
         return every
@@ -74,34 +74,34 @@ HEADS_OF: dict[str, tuple[str, ...]] = {
         ("BertForMaskedLM", "BertSpladeSparseEmbeddingModel"),
     ),
 }
-"""Ends of the architectures that create a module; others leave it in the checkpoint."""
+"""Endings of the architectures that create a module; others ignore it in the checkpoint."""
 
 HEADED_CLASSIFIERS = ("JambaForSequenceClassification",)
-"""Classifiers that keep the head of the model that they extend."""
+"""Classifiers that keep the language-model head of the class that they extend."""
 
 HEADED_MODELS = ("LlamaModel", "MistralModel", "Qwen2Model", "Gemma2Model", *HEADED_CLASSIFIERS)
-"""Architectures without a head that vLLM runs with a class that has one."""
+"""Architectures without a head, which vLLM runs with a class that has one."""
 
 UNUSED_LEAVES = {"gptq": ("g_idx",)}
-"""Leaves for which a quantisation method creates nothing."""
+"""Leaves for which a quantisation method creates no parameter."""
 
 MERGED_LEAVES = ("weight_g_idx", "weight_shape")
 MERGED_AWAY = ("k_proj", "v_proj", "up_proj", "w3")
-"""Layers that are merged into the one before them and have no such leaf of their own."""
+"""Layers merged into the layer before them, so that they have no such leaf themselves."""
 
 MOST_KINDS = 20_000
-"""Tensors that differ in more than the number of their expert: a layer has some twenty."""
+"""Most tensors that differ in more than their expert's number; a layer has about twenty."""
 
 
 class Tensors:
-    """The headers of a checkpoint, counted once, with one configuration: there may be 100,000."""
+    """The headers of a checkpoint, up to 100,000, counted once for one configuration."""
 
     def __init__(self, headers: Mapping[str, TensorHeader]) -> None:
         self.headers = headers
         self._kinds: Counter[Kind] | None = None
 
     def kinds(self, facts: Facts) -> Counter[Kind]:
-        """How many parameters of each kind the engine creates.
+        """The number of parameters of each kind that the engine creates.
 
         Raises:
             Refusal: When there are no headers, or more kinds than any model has.
@@ -120,7 +120,7 @@ def stage_weights(
     dtype: str,
     stages: Sequence[range],
 ) -> tuple[int, ...]:
-    """Bytes of the parameters of one rank, for each pipeline stage, given by its layers."""
+    """Bytes of the parameters on one rank of each pipeline stage; `stages` are ranges of layers."""
     require_known(facts)
     counts = tensors.kinds(facts)
     packed = any(kind.name.leaf == "weight_packed" for kind in counts)
@@ -160,9 +160,9 @@ def _count(facts: Facts, tensors: Mapping[str, TensorHeader]) -> Counter[Kind]:
 def _without_experts(
     tensors: Mapping[str, TensorHeader], experts: int
 ) -> Counter[tuple[str, TensorHeader]]:
-    """How many tensors are alike but for the number of their expert; those beyond are left out.
+    """Counts of tensors that differ only in their expert's number; surplus experts are dropped.
 
-    Nearly all tensors of a large model are of experts, so few names are left to parse.
+    Nearly all tensors of a large model belong to experts, so few names remain to be parsed.
     """
     found: Counter[tuple[str, TensorHeader]] = Counter()
     for text, header in tensors.items():
@@ -176,18 +176,18 @@ def _without_experts(
 
 
 def _is_created(facts: Facts, name: TensorName, layers: int) -> bool:
-    """Whether the target model has the tensor: it has no layers for speculative decoding."""
+    """Whether vLLM creates the tensor; layers for speculative decoding are not created."""
     if name.layer is not None and name.layer >= layers and "encoder" not in name.module:
         return False
     if name.module.startswith("mtp.") or ".mtp." in name.module:
         return False
     if facts.model_type == "phi" and name.last in HEADS and name.leaf == "bias":
-        return False  # the checkpoint has one
+        return False  # only the checkpoint has this bias
     return facts.architecture.endswith(HEADS_OF.get(name.last_two, ("",)))
 
 
 def _unlisted_head(facts: Facts, counts: Counter[Kind]) -> Counter[Kind]:
-    """The head that a class for generating has, where the checkpoint is without."""
+    """The head that the model class creates although the checkpoint has none."""
     architecture = facts.architecture
     untied = architecture in HEADED_MODELS and not facts.get("tie_word_embeddings")
     if not (untied or architecture in NEVER_TIED) or _has_head(counts):

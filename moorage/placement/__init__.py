@@ -1,1 +1,1 @@
-"""Where a model runs: snapshot of the fleet, claims, the fit, the choice and its reasons."""
+"""Chooses where a model runs: filters, memory demand, strategies, scores and explanation."""

@@ -1,4 +1,4 @@
-"""Candidates: hosts and accelerators that could take a replica, and its possible shapes there."""
+"""Candidates: hosts and accelerators that could take a replica, and the possible layouts."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ class Candidate:
     """One way to seat the replica.
 
     Attributes:
-        rooms: By host the room of the accelerators that would be taken, most first; on CPU the
-            room of its RAM.
+        rooms: For each host the room on each accelerator to take, largest first; on CPU the room in
+            its RAM.
         kind: The kind of accelerator; None on CPU.
-        needed: Bytes that are taken of each accelerator, or of RAM on CPU.
+        needed: Bytes to take of each accelerator, or of RAM on CPU.
         is_full: Whether the whole context fits.
-        layers: Layers on the accelerators while the others stay in RAM; 0 = all are there.
+        layers: Layers on the accelerators while the others stay in RAM; 0 = all on accelerators.
     """
 
     views: tuple[HostView, ...]
@@ -41,7 +41,7 @@ class Candidate:
 
 @dataclass(slots=True)
 class ScoredCandidate:
-    """A candidate with its points out of 100, in all and by term."""
+    """A candidate with its score out of 100 and the points of each term."""
 
     candidate: Candidate
     points: tuple[float, ...]
@@ -53,17 +53,17 @@ MOST_ON_ONE_HOST = 64
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """One shape: accelerators on one host, and how the model is cut up over all of them."""
+    """A number of accelerators on one host, and how the model is split over them."""
 
     count: int
     split: Split
 
 
 def layouts_on_one_host(request: Request, most: int) -> Iterator[Layout]:
-    """Shapes on one host, the fewest accelerators first; the largest host has `most` of a kind."""
+    """Layouts on one host, the fewest accelerators first; the largest host has `most` of a kind."""
     counts: Iterable[int] = range(1, min(most, MOST_ON_ONE_HOST) + 1)
     if request.count is not None:
-        # A count of 0 with stated sizes means what the sizes make.
+        # If the count is 0 but sizes are stated, the product of the sizes counts.
         counts = [request.count or (request.stated.world if request.stated else 0)]
     for count in counts:
         yield Layout(count, request.stated_split or Split(tensor=count))
@@ -72,10 +72,10 @@ def layouts_on_one_host(request: Request, most: int) -> Iterator[Layout]:
 def within_ram(
     request: Request, view: HostView, kind: AcceleratorKind, room: list[int]
 ) -> list[int]:
-    """Bytes that each accelerator can give where all are taken, with the RAM that goes with them.
+    """Bytes that each of these accelerators can give within the RAM that the host has left.
 
-    An extended cache takes more RAM the more memory is claimed; with unified memory both come
-    from the same bytes. The room is that of the accelerators that would be taken, most first.
+    An extended cache takes more RAM the more accelerator memory is claimed; with unified memory
+    both come from the same bytes. `room` lists the room on each accelerator, largest first.
     """
     unified = view.host.unified_memory
     if not room or not (unified or request.spec.extended_kv_cache):
@@ -93,7 +93,7 @@ def within_ram(
 
 
 def tightest(room: list[int], count: int, needed: int) -> list[int]:
-    """The room of the fullest accelerators that still have what is needed, most room first."""
+    """The room on the fullest accelerators that still have `needed` bytes, largest first."""
     if room[-1] >= needed:
         return room[-count:]
     fitting = sum(1 for left in room if left >= needed)

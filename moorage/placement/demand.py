@@ -1,4 +1,4 @@
-"""The model to place, and the memory that one replica needs: of accelerators, or of RAM."""
+"""The model to place, and the accelerator memory or RAM that one replica needs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -27,12 +27,12 @@ from moorage.placement.view import AcceleratorKind
 from moorage.spec import ModelSpec, Policy
 
 GRAIN = 1000
-"""Utilization is given to the engine in thousandths."""
+"""Steps of utilization: the engine gets it in thousandths."""
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """How the model is cut up: `tensor` ranks share a layer, `pipeline` stages the layers."""
+    """How the model is split: `tensor` ranks share a layer, `pipeline` stages divide the layers."""
 
     tensor: int = 1
     pipeline: int = 1
@@ -40,7 +40,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """What is taken of one accelerator; `utilization` is `--gpu-memory-utilization`."""
+    """Memory taken of one accelerator; `utilization` is `--gpu-memory-utilization`."""
 
     bytes: int
     utilization: float
@@ -49,10 +49,10 @@ class Allocation:
 
 
 class Demand:
-    """Memory that each accelerator of a kind has to give, by split and context; cached.
+    """The memory that each accelerator of a kind must give, by split and context; cached.
 
     Args:
-        versions: By type of accelerator the versions of vLLM that may run; none = another engine.
+        versions: Versions of vLLM that may run, by accelerator type; none = another engine.
     """
 
     def __init__(
@@ -65,11 +65,11 @@ class Demand:
         self._answers: dict[tuple[AcceleratorKind, Split, int], Allocation | Refusal] = {}
 
     def least(self, kind: AcceleratorKind, split: Split) -> Allocation | None:
-        """The smallest allocation that serves the request; None = there is none."""
+        """The smallest allocation that serves the request; None = impossible."""
         return self._allocation(kind, split, self.request.least_context)
 
     def full(self, kind: AcceleratorKind, split: Split) -> Allocation | None:
-        """The allocation that serves the whole context; None = there is none."""
+        """The allocation that serves the whole context; None = impossible."""
         return self._allocation(kind, split, self.request.context)
 
     def fitted(self, kind: AcceleratorKind, split: Split, budget: int) -> Allocation:
@@ -77,25 +77,25 @@ class Demand:
 
         def fits(tokens: int) -> bool:
             one = self._allocation(kind, split, tokens)
-            # A claim that the user states has to hold its own parts, too.
+            # A claim stated by the user must also be large enough for its own parts.
             return one is not None and one.bytes <= budget and one.need.fits(kind.total, budget)
 
         answer = self._answer(kind, split, self.request.served_context(fits))
         if isinstance(answer, Refusal):
-            raise answer.with_traceback(None)  # it is cached
+            raise answer.with_traceback(None)  # the refusal is cached
         takes_all = self.request.policy == Policy.WHOLE and not self.request.utilization
         if takes_all and answer.need.stated is None:
             return _enlarged(answer, kind.total, budget)
         return answer
 
     def refusal(self, kind: AcceleratorKind, split: Split, *, full: bool = False) -> Refusal | None:
-        """Why there is no smallest allocation, or with `full` none for the whole context."""
+        """Why no allocation serves the request, or, with `full`, the whole context."""
         tokens = self.request.context if full else self.request.least_context
         answer = self._answer(kind, split, tokens)
         return answer if isinstance(answer, Refusal) else None
 
     def uneven(self, ranks: int) -> str:
-        """Why so many tensor-parallel ranks cannot share the model's heads; empty = they can."""
+        """Why this number of tensor-parallel ranks cannot share the heads; empty = it can."""
         heads = {"attention": self.request.attention_heads, "vision": self.request.vision_heads}
         for name, number in heads.items():
             if number % ranks:
@@ -139,7 +139,7 @@ class Demand:
         return self._allocation_for(need, kind.total)
 
     def _obstacle(self, need: Need, total: int) -> str:
-        """Why the claim or the share that the user states is too small; empty = it is not."""
+        """Why the claim or share that the user states is too small; empty = it suffices."""
         share = self.request.utilization
         if need.stated is not None and (need.stated - need.outside) * GRAIN < total:
             stated, outside = human_bytes(need.stated), human_bytes(need.outside)
@@ -152,7 +152,7 @@ class Demand:
         return ""
 
     def _allocation_for(self, need: Need, total: int) -> Allocation:
-        """With the share that the user states, else with the smallest that serves."""
+        """The allocation with the share that the user states, else with the smallest sufficient."""
         share, claim = self.request.utilization, need.claim(total)
         if share:
             claim = ceil(total * share) + need.outside
@@ -161,10 +161,10 @@ class Demand:
 
 
 def _enlarged(allocation: Allocation, total: int, budget: int) -> Allocation:
-    """All of a budget, for a larger cache than the request needs."""
+    """The allocation enlarged to the whole budget, which gives a larger cache than requested."""
     outside = allocation.need.outside
     steps = (budget - outside) * GRAIN // total
-    # The engine rounds up, and a share in floating point may be a trace too large.
+    # The engine rounds up, and a floating-point share may be slightly too large.
     while ceil(total * (steps / GRAIN)) + outside > budget:
         steps -= 1
     share = max(allocation.utilization, steps / GRAIN)
@@ -177,9 +177,9 @@ class Subject:
     """The model to place.
 
     Attributes:
-        memory: How much memory it takes; None = only a rough estimate is possible.
-        staged: The model as hosts list what they have, `source@revision`.
-        companion_bytes: Bytes of the files of its adapters and draft model, for an estimate.
+        memory: Its memory model; None = only a rough estimate is possible.
+        staged: Its name in the list of models on a host, `source@revision`.
+        companion_bytes: Bytes of the files of its adapters and draft model, for estimates.
         adapter_bytes: Bytes of the files of its LoRA adapters alone.
         measured: Measurements of earlier starts of its architecture, the newest first.
     """
@@ -193,7 +193,7 @@ class Subject:
     measured: tuple[Measurement, ...] = ()
 
     def demand(self, engine: EngineTraits, fleet: FleetSnapshot | None) -> Demand:
-        """What it needs of accelerators; the fleet may have a default version of the engine.
+        """The accelerator memory that it needs; the fleet may set a default version of the engine.
 
         Raises:
             Failure: `BAD_SPEC` when an engine argument is malformed.
@@ -206,7 +206,7 @@ class Subject:
     def _memory(
         self, engine: EngineTraits, fleet: FleetSnapshot | None, versions: Mapping[str, Versions]
     ) -> Memory:
-        """The most exact memory model: predicted and corrected, estimated where the rules end."""
+        """The most exact memory model available: calibrated, exact, estimated or stated."""
         spec, profile = self.spec, self.profile
         if spec.memory.claim is not None and not (engine.predictable and self.memory):
             return StatedMemory(int(spec.memory.claim))
@@ -228,12 +228,12 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class CpuAllocation:
-    """What is taken of the RAM.
+    """RAM taken on one host.
 
     Attributes:
-        bytes: RAM that is claimed, and the limit of a container.
+        bytes: RAM to claim, which is also the container's limit.
         cache: Bytes of the KV cache, in whole GiB; 0 = the engine decides.
-        need: What the RAM is for; None where it is only estimated.
+        need: The parts of the RAM; None if it is only estimated.
     """
 
     bytes: int
@@ -243,7 +243,7 @@ class CpuAllocation:
 
 
 class CpuDemand:
-    """RAM that a host has to give, by context and ranks."""
+    """The RAM that each host must give, by context and ranks."""
 
     def __init__(self, subject: Subject, engine: EngineTraits, request: MemoryRequest) -> None:
         self._exact = subject.memory if engine.reserves_cache else None
@@ -252,17 +252,18 @@ class CpuDemand:
         self._stated = 0 if ram == "auto" else int(ram)
 
     def least(self, ranks: int = 1) -> CpuAllocation:
-        """The smallest allocation that serves the request, on each of so many hosts."""
+        """The smallest allocation on each of `ranks` hosts that serves the request."""
         return self._claimed(self._allocate(self._request.least_context, ranks))
 
     def full(self, ranks: int = 1) -> CpuAllocation:
-        """The allocation that serves the whole context, on each of so many hosts."""
+        """The allocation on each of `ranks` hosts that serves the whole context."""
         return self._claimed(self._allocate(self._request.context, ranks))
 
     def fitted(self, budget: int, ranks: int = 1) -> CpuAllocation:
-        """The allocation for the longest context within a budget of bytes; a stated claim is one.
+        """The allocation for the longest context within a budget of bytes.
 
-        Without a prediction the context is not shortened: nobody knows what that would save.
+        RAM that the spec states replaces the budget. Without a prediction the context is not
+        shortened, because the savings are unknown.
         """
         budget = self._stated or budget
 
@@ -276,7 +277,7 @@ class CpuDemand:
         return replace(allocation, bytes=self._stated) if self._stated else allocation
 
     def _allocate(self, tokens: int, ranks: int) -> CpuAllocation:
-        """An estimate does not know how ranks share a model: each counts with all of it."""
+        """The allocation for a context; an estimate counts the whole model on each rank."""
         if self._exact:
             need = self._exact.cpu_need(
                 tokens=tokens, concurrency=self._request.concurrency, ranks=ranks

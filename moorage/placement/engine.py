@@ -1,4 +1,4 @@
-"""The engine that serves a model: its facts for placement, and what it cannot do."""
+"""The facts about engines that placement needs, and checks of a spec against them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -19,25 +19,25 @@ SAFETENSORS = "safetensors"
 
 
 class EngineTraits(ABC):
-    """The facts of an engine that decide where it can run; the engines themselves are a room up."""
+    """The facts that decide where an engine can run; `moorage.engines` implements the engines."""
 
     name: ClassVar[EngineName]
     program: ClassVar[str]
-    """Command that starts it when it is installed on the host."""
+    """Command that starts the engine if it is installed on the host."""
 
     default_version: ClassVar[str]
-    """Version whose image is taken when the spec names none."""
+    """Version whose image is used if the spec names no version."""
 
     accelerator_types: ClassVar[frozenset[str]]
     runs_on_cpu: ClassVar[bool]
     reserves_cache: ClassVar[bool] = False
-    """Whether it takes its whole KV cache when it starts, so that its need can be predicted."""
+    """Whether it allocates its whole KV cache at start, so its RAM on CPU can be predicted."""
 
     predictable: ClassVar[bool] = True
-    """Whether its memory can be worked out; else it is stated, or estimated from the weights."""
+    """Whether its memory can be predicted; else it is stated, or estimated from file sizes."""
 
     automatic: ClassVar[bool] = True
-    """Whether it is tried where the engine that `auto` means fits nowhere."""
+    """Whether it is tried if the engine that `auto` selects fits nowhere."""
 
     spans_hosts: ClassVar[bool] = False
     """Whether one replica can run on several hosts together."""
@@ -53,54 +53,54 @@ class EngineTraits(ABC):
 
     modes: ClassVar[frozenset[Mode]]
     modes_of_own_images: ClassVar[frozenset[Mode]] = frozenset()
-    """Further modes, which no official image has: the spec names one in `engine.image`."""
+    """Further modes, which need an image of the user's own in `engine.image`."""
 
     def serves(self, spec: ModelSpec, mode: Mode) -> bool:
-        """Whether it serves a mode, as the spec starts it."""
+        """Whether the engine, started as the spec says, serves a mode."""
         return mode in self.modes or (bool(spec.engine.image) and mode in self.modes_of_own_images)
 
     def services(self, spec: ModelSpec) -> tuple[str, ...]:
-        """Uses of the ports that it needs besides the one on which it serves."""
+        """Names of the services that need further ports in addition to the serving port."""
         return ()
 
     def joined_by(self, spec: ModelSpec) -> Distributed:
-        """What joins the hosts of a replica, where it can run on several."""
+        """The mechanism that joins the hosts of a replica, if the engine can span hosts."""
         return Distributed.NATIVE
 
     @abstractmethod
     def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
-        """An estimate of the RAM that serving on CPU takes, and of the KV cache in it.
+        """Estimate the RAM for serving on CPU, and the KV cache within it.
 
         Returns:
             Bytes in all, and bytes of the cache; 0 = the engine decides about its cache.
         """
 
     def ram_on_accelerators(self, spec: ModelSpec, accelerator_type: str, claimed: int) -> int:
-        """Bytes of RAM that the spec asks for in addition to the accelerators of a seat."""
+        """Bytes of RAM that the spec requests in addition to the accelerators of a seat."""
         return 0
 
     def ram_asleep(self, spec: ModelSpec, profile: ModelProfile) -> int:
-        """Bytes of RAM that each seat on accelerators claims for the time when it sleeps."""
+        """Bytes of RAM that each seat on accelerators claims for its sleep."""
         return 0
 
     def memory_arguments(self, spec: ModelSpec, lora: LoraOptions | None) -> tuple[str, ...]:
-        """Arguments that fields of the spec will add, as far as they decide about memory.
+        """Arguments that fields of the spec will add and that affect memory.
 
-        `lora` are the adapters that were counted, of `lora` and `lora_updates`.
+        `lora` describes the adapters counted from the fields `lora` and `lora_updates`.
         """
         return ()
 
     def vllm_versions(self, versions: Iterable[str]) -> tuple[str, ...]:
-        """The vLLM in some of its versions, an empty one = unknown; none = it has no vLLM."""
+        """Versions of vLLM in these engine versions, "" = unknown; none = it contains no vLLM."""
         return ()
 
 
 Engines = Mapping[EngineName, EngineTraits]
-"""The engines that a model can be served by; where `auto` leaves a choice, in order."""
+"""All engines by name, in the order in which `auto` tries them."""
 
 
 def require_engine_of_command(wanted: EngineSpec, names: Iterable[EngineName]) -> None:
-    """Raise `BAD_SPEC` for a command line of an engine that nobody names: it fits only one."""
+    """Raise `BAD_SPEC` if the spec has a command line but names no engine that it belongs to."""
     if wanted.command and wanted.stated_name == EngineName.AUTO:
         known = ", ".join(f"`{name}`" for name in names)
         raise Failure(
@@ -115,11 +115,11 @@ OWNED_ARGUMENTS = {
     "--host": "`bind` of the host in the fleet file",
     "--served-model-name": "`name`",
 }
-"""Arguments that decide how the engine is reached; each has a field of its own."""
+"""Arguments that determine the engine's address and name, with the field to use instead."""
 
 
 def refuse_owned_arguments(spec: EngineSpec) -> None:
-    """Refuse arguments for which the spec or the fleet file has a field; raises `BAD_SPEC`."""
+    """Raise `BAD_SPEC` for arguments that a field of the spec or the fleet file replaces."""
     for flag, field in OWNED_ARGUMENTS.items():
         if spec.arguments.has(flag):
             raise Failure(
@@ -130,7 +130,7 @@ def refuse_owned_arguments(spec: EngineSpec) -> None:
 
 
 def require_format(engine: EngineTraits, profile: ModelProfile) -> None:
-    """Refuse an engine that does not load the model's weights; raises `BAD_SPEC`."""
+    """Raise `BAD_SPEC` if the engine cannot load the format of the model's weights."""
     if engine.predictable and profile.format and profile.format not in engine.formats:
         able = " or ".join(sorted(engine.formats))
         raise Failure(
@@ -147,7 +147,7 @@ ADAPTER_ADVICE = {
 
 
 def require_adapter_format(engine: EngineTraits, companions: Iterable[Companion]) -> None:
-    """Refuse LoRA adapters in a format that an engine does not load; raises `BAD_SPEC`."""
+    """Raise `BAD_SPEC` for LoRA adapters in a format that the engine cannot load."""
     for one in companions:
         found, able = one.model.weights.family, engine.adapter_format
         if one.role == AssetRole.ADAPTER and found != able:
@@ -163,7 +163,7 @@ PICTURES = "Name an image with vllm-omni in `engine.image`, or take a custom eng
 
 
 def require_mode(engine: EngineTraits, spec: ModelSpec, mode: Mode) -> None:
-    """Refuse an engine that does not serve the model's mode; raises `BAD_SPEC`."""
+    """Raise `BAD_SPEC` if the engine does not serve the model's mode."""
     if not engine.serves(spec, mode):
         modes = ", ".join(sorted(engine.modes))
         raise Failure(
@@ -174,7 +174,7 @@ def require_mode(engine: EngineTraits, spec: ModelSpec, mode: Mode) -> None:
 
 
 def require_configured(spec: EngineSpec, fleet: FleetSnapshot) -> None:
-    """Refuse a custom engine by name that the fleet does not configure whole; raises `BAD_SPEC`."""
+    """Raise `BAD_SPEC` for a named custom engine whose configuration in the fleet is incomplete."""
     if not spec.custom:
         return
     versions = fleet.engine_versions(spec.custom)

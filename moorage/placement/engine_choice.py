@@ -1,4 +1,4 @@
-"""Which engine `auto` means."""
+"""Chooses the engine if the spec says `auto`."""
 
 from moorage.common.refusal import Refusal
 from moorage.common.values import Origin
@@ -20,10 +20,10 @@ ONLY_SGLANG = "vllm can be started on no accelerator of the fleet; sglang is ins
 def choose_engine(
     spec: ModelSpec, profile: ModelProfile, fleet: FleetSnapshot, engines: Engines
 ) -> tuple[EngineTraits, Origin, str]:
-    """The engine for a model, and why: the one in the spec, else one that suits fleet and mode.
+    """The engine for a model, and why: the spec's engine, else one that suits fleet and mode.
 
     Raises:
-        Failure: `BAD_SPEC` when the spec has a command of an engine that it does not name.
+        Failure: `BAD_SPEC` when the spec has a command but names no engine.
     """
     require_engine_of_command(spec.engine, engines)
     if spec.engine.name == EngineName.AUTO != spec.engine.stated_name:
@@ -49,7 +49,7 @@ def choose_engine(
 def other_engines(
     spec: ModelSpec, profile: ModelProfile, first: EngineTraits, engines: Engines
 ) -> list[EngineTraits]:
-    """Where the engine was left open, another one may run where the first choice cannot."""
+    """Engines to try if the first choice fits nowhere; none if the spec names engine or image."""
     if spec.engine.name != EngineName.AUTO or spec.engine.image:
         return []
     return [
@@ -67,9 +67,9 @@ def other_engines(
 def _takes_sglang(
     spec: ModelSpec, profile: ModelProfile, fleet: FleetSnapshot, engines: Engines
 ) -> bool:
-    """Whether vLLM can be started on no accelerator here, and SGLang can.
+    """Whether SGLang can be started on an accelerator of the fleet, and vLLM on none.
 
-    An image that is not there can be pulled, so it decides nothing. Arguments are vLLM's.
+    Images can be pulled, so missing images do not count. Engine arguments are taken to be vLLM's.
     """
     sglang = engines[EngineName.SGLANG]
     return (
@@ -82,7 +82,7 @@ def _takes_sglang(
 
 
 def _can_be_started(engine: EngineTraits, spec: ModelSpec, fleet: FleetSnapshot) -> bool:
-    """Whether an engine can be started on accelerators of some host."""
+    """Whether an engine can be started on accelerators of at least one reachable host."""
     for host in fleet.hosts:
         if host.unreachable:
             continue

@@ -1,4 +1,4 @@
-"""The versions of an engine that may run on the hosts of a fleet, by type of accelerator."""
+"""The versions of an engine that may run on the hosts of a fleet, by accelerator type."""
 
 from collections.abc import Iterator, Mapping
 from operator import itemgetter
@@ -12,13 +12,13 @@ from moorage.placement.runtime import alike, choose_runtime, image_on, program_v
 from moorage.spec import ModelSpec, RuntimeName
 
 Versions = tuple[str, ...]
-"""Without repetition; an empty version = unknown."""
+"""Distinct versions; an empty string = unknown."""
 
 
 def engine_versions(
     spec: ModelSpec, engine: EngineTraits, fleet: FleetSnapshot | None
 ) -> Mapping[str, Versions]:
-    """By type of accelerator the versions that would run; types on which none can are left out."""
+    """The versions that would run, by accelerator type; types without any are left out."""
     found: dict[str, dict[str, None]] = {}
     for kind, host in _unlike(engine, fleet):
         try:
@@ -32,14 +32,14 @@ def engine_versions(
 def _unlike(
     engine: EngineTraits, fleet: FleetSnapshot | None
 ) -> Iterator[tuple[str, HostSnapshot]]:
-    """One of the hosts with the same runtimes, program, driver and images, for each type.
+    """For each accelerator type, one host of each group with equal runtimes, driver and so on.
 
-    What a fleet says about an engine is the same for all of its hosts.
+    The fleet's configuration of an engine is the same for all of its hosts.
     """
     alikes, seen = set(), set()
     for host in fleet.hosts if fleet else ():
         for kind in set(map(_type_of, map(fields, fields(host)["accelerators"]))):
-            if (key := alike(host, kind)) in alikes:  # to read a catalogue takes long
+            if (key := alike(host, kind)) in alikes:  # reading a catalogue is slow
                 continue
             alikes.add(key)
             device, program = host.first(kind), host.program(engine.name)

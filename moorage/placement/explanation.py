@@ -1,4 +1,4 @@
-"""The verdict on each host: in numbers, and in words on one screen."""
+"""The verdict on each host, and its rendering as lines and table rows."""
 
 from __future__ import annotations
 
@@ -11,22 +11,25 @@ from moorage.common.units import human_bytes
 from moorage.inventory.snapshot import HostSnapshot
 
 MOST_NAMED = 4
-"""Releases that are named as holders; the others are counted."""
+"""Most releases named as holders; the others are counted."""
 
 
 @dataclass(slots=True, unsafe_hash=True)
 class Verdict:
-    """The outcome for one host. Immutable by use: a frozen one takes ten times as long to make.
+    """The verdict on one host.
+
+    Treat it as immutable: a frozen dataclass takes ten times as long to create.
 
     Attributes:
         refusal: The named reason; None = the host could take the model.
-        note: The reason in words, where the numbers do not say all.
-        needed: What was needed of the scarce resource: bytes, or cores; 0 = it was not about that.
-        available: What was available of it; of accelerators, on the one with least room.
-        count: Accelerators that were wanted together, 0 = it was not about them.
+        note: Details that the numbers do not show.
+        needed: Bytes or cores needed of the scarce resource; 0 = no amount was compared.
+        available: Bytes or cores available of it; for accelerators, on the fullest of them.
+        count: Accelerators needed together; 0 = the verdict is not about accelerators.
         there: Accelerators of that kind on the host.
+        held_by: Releases that hold the scarce resource.
         score: Out of 100, for a host that could take the model.
-        points: What the score is made of, in the order of the placement's `terms`.
+        points: Parts of the score, in the order of the placement's `terms`.
     """
 
     host: str
@@ -73,7 +76,7 @@ class Verdict:
 
 
 def count_refusals(verdicts: Iterable[Verdict]) -> dict[Reason, int]:
-    """How many hosts were refused for each reason, most first."""
+    """The number of hosts refused for each reason, the largest first."""
     counts = Counter(verdict.refusal for verdict in verdicts if verdict.refusal)
     return dict(counts.most_common())
 
@@ -82,9 +85,9 @@ MOST_SHOWN = 12
 
 
 def explain(verdicts: Sequence[Verdict]) -> str:
-    """Why hosts were refused: counted by reason where they are many, then host by host.
+    """Why hosts were refused: a count by reason if there are several hosts, then host by host.
 
-    The nearest misses come first; hosts that were refused with the same words share a line.
+    The nearest misses come first; hosts with the same reason and numbers share a line.
     """
     lines = _refusals(verdicts)
     if not lines:
@@ -93,12 +96,12 @@ def explain(verdicts: Sequence[Verdict]) -> str:
 
 
 def nearest_miss(verdicts: Sequence[Verdict]) -> str:
-    """The first line of `explain` that is about hosts; empty = none was refused."""
+    """The line of `explain` about the nearest miss; empty = no host was refused."""
     return next(iter(_refusals(verdicts)), "")
 
 
 def summary(verdicts: Sequence[Verdict]) -> list[str]:
-    """One line that counts the hosts by reason; none for a single host, or without refusals."""
+    """One line that counts the hosts by reason; empty for a single host, or without refusals."""
     counts = count_refusals(verdicts)
     if len(verdicts) < 2 or not counts:
         return []
@@ -107,16 +110,16 @@ def summary(verdicts: Sequence[Verdict]) -> list[str]:
 
 
 def troubles(hosts: Iterable[HostSnapshot]) -> tuple[str, ...]:
-    """Survey errors by host: they may be why a host is not taken."""
+    """Survey errors by host, which may be why a host is not chosen."""
     return tuple(_cut([f"{host.name}: {trouble}" for host in hosts for trouble in host.troubles]))
 
 
 def rows(
     verdicts: Sequence[Verdict], terms: Sequence[str], chosen: Collection[str]
 ) -> list[tuple[str, str, str]]:
-    """Rows of a table that fits one screen: hosts, outcome, why.
+    """Rows of a table that fits one screen: hosts, outcome, reason.
 
-    The chosen hosts come first, with the parts of their score; `terms` names these.
+    The chosen hosts come first, with the parts of their score; `terms` names the parts.
     """
     taken = [
         (verdict.host, "taken", f"{verdict.detail}{_parts(verdict, terms)}")
@@ -136,7 +139,7 @@ def _refusals(verdicts: Iterable[Verdict]) -> list[str]:
 
 
 def _grouped(verdicts: Sequence[Verdict]) -> list[tuple[str, str, str]]:
-    """Hosts with the same words share a row."""
+    """Rows in which hosts with the same reason and numbers are grouped."""
     alike: dict[tuple[object, ...], list[Verdict]] = {}
     for one in verdicts:
         available = human_bytes(one.available)

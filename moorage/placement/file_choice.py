@@ -1,6 +1,6 @@
 """The choice among the quantizations of a model: the largest that fits whole.
 
-It is made step by step, for each quantization has to be read before it is tried.
+It proceeds step by step, because the header of each quantization must be read before its trial.
 """
 
 from __future__ import annotations
@@ -21,18 +21,17 @@ from moorage.placement.propose import NoFit
 from moorage.spec import ModelSpec
 
 MOST_TRIED = 12
-"""Quantizations that are read at most, besides the smallest: a header has up to 16 MiB."""
+"""Most quantizations to read, besides the smallest: a header may take `LONGEST_HEADERS` bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What there is to choose from.
+    """The quantizations to choose from, and what the fleet could hold.
 
     Attributes:
         found: As `quantizations` lists them.
-        most: Bytes of weights that the largest host could hold whole; None = there is no limit
-            that is sure.
-        only_ram: Whether none can have a place on accelerators.
+        most: Bytes of weights that the largest host could hold whole; None = no certain limit.
+        only_ram: Whether accelerators are out of the question.
     """
 
     found: tuple[Quantization, ...]
@@ -41,16 +40,16 @@ class Offer:
 
     @property
     def candidates(self) -> tuple[Quantization, ...]:
-        """Those that may be chosen: with fewer bits a weight than the others, if they differ."""
+        """Those that may be chosen: the quantized ones; if there are none, those of fewest bits."""
         return tuple(one for one in self.found if one.bits == self.found[0].bits)
 
     @property
     def tried(self) -> tuple[Trial, ...]:
-        """The candidates that are tried whole, as long as none fits."""
+        """Trials of whole candidates, in order, until one fits."""
         return tuple(map(_whole_trial, filter(self.may_fit, self.candidates)))[:MOST_TRIED]
 
     def may_fit(self, one: Quantization) -> bool:
-        """Whether the size of its files leaves it open that it fits whole."""
+        """Whether its file size does not rule out that it fits whole."""
         return self.most is None or one.bytes - LONGEST_HEADERS <= self.most
 
 
@@ -71,12 +70,12 @@ class NoQuantizationFits(NoFit):
 
     @property
     def content(self) -> dict[str, Any]:
-        """The placement, and the verdict on every quantization."""
+        """The placement of the smallest, and the verdict on every quantization."""
         return {**super().content, "files": self.choice}
 
 
 def offer_of(found: Sequence[Quantization], spec: ModelSpec, fleet: FleetSnapshot) -> Offer:
-    """What the quantizations of a source are to a spec and a fleet."""
+    """The offer that the quantizations of a source make to a spec on a fleet."""
     spans = spec.placement.across_hosts or spec.placement.hosts != "auto"
     totals = [_most_whole(host.capacities) for host in fleet.hosts]
     accelerators = any(host.accelerators for host in fleet.hosts)
@@ -88,10 +87,10 @@ def offer_of(found: Sequence[Quantization], spec: ModelSpec, fleet: FleetSnapsho
 
 
 def choose(offer: Offer, propose: Callable[[Trial], Placement | NoFit]) -> FilesChoice:
-    """Try one quantization after the other, until the best is known.
+    """Try one quantization after the other until the best is known.
 
     Args:
-        propose: What placing one comes to. It is only asked for what has to be known.
+        propose: Places one trial; called only for trials that are needed.
 
     Raises:
         NoQuantizationFits: With the reason for each.
@@ -107,7 +106,7 @@ def choose(offer: Offer, propose: Callable[[Trial], Placement | NoFit]) -> Files
 
 
 def _most_whole(capacities: Iterable[Capacity]) -> int:
-    """Bytes of a host's accelerators, or of its RAM where that is more."""
+    """Bytes of a host's accelerator memory or of its RAM, whichever is larger."""
     sizes = Counter[Resource]()
     for one in capacities:
         sizes[one.resource] += one.amount
@@ -115,7 +114,7 @@ def _most_whole(capacities: Iterable[Capacity]) -> int:
 
 
 def _next_trial(offer: Offer, outcomes: Outcomes) -> Trial | None:
-    """The trial whose outcome has to be known next; None = enough is known."""
+    """The next trial to run; None = the choice is certain."""
     fits = {outcome.fit for outcome in outcomes.values()}
     if Fit.ACCELERATORS in fits or (offer.only_ram and Fit.RAM in fits):
         return None
@@ -126,9 +125,9 @@ def _next_trial(offer: Offer, outcomes: Outcomes) -> Trial | None:
 
 
 def _decide(offer: Offer, outcomes: Outcomes) -> FilesChoice:
-    """The largest that fits whole on accelerators, else whole in RAM, else the smallest in parts.
+    """Choose the largest that fits whole on accelerators, else whole in RAM, else the smallest.
 
-    Without a pattern where none fits.
+    The smallest may be split between accelerators and RAM. If none fits, the pattern is empty.
     """
     chosen = _chosen(offer, outcomes)
     verdicts = tuple(
@@ -169,7 +168,7 @@ def _refusal(one: Quantization, offer: Offer, outcomes: Outcomes) -> str:
 
 
 def _last(offer: Offer) -> Trial:
-    """The last resort: the smallest, with all that the spec allows."""
+    """The last resort: the smallest, with everything that the spec allows."""
     return Trial(quantization=offer.candidates[-1], whole=False)
 
 

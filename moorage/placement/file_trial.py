@@ -1,4 +1,4 @@
-"""One quantization of a model, to be placed: what is tried, and what became of it."""
+"""One trial to place a quantization of a model, and its outcome."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,7 +16,7 @@ REMEDY = "Raise `memory.claim` or `placement.ram`, or leave it out: then it is p
 
 
 class Fit(StrEnum):
-    """Where a quantization has a place."""
+    """Where a quantization fits."""
 
     ACCELERATORS = "whole on accelerators"
     RAM = "whole in RAM"
@@ -25,7 +25,7 @@ class Fit(StrEnum):
 
 
 class Trial(Value):
-    """One quantization to be placed: whole, or with whatever the spec allows besides."""
+    """One quantization to place: whole, or also with offload and overcommitment if allowed."""
 
     quantization: Quantization
     whole: bool = True
@@ -33,23 +33,23 @@ class Trial(Value):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a trial; `reason` says why it has no place."""
+    """The outcome of a trial; `reason` says why it fits nowhere."""
 
     fit: Fit
     reason: str = ""
 
 
 def in_whole(spec: ModelSpec) -> ModelSpec:
-    """The spec without leave to leave layers in RAM, or to overcommit."""
+    """The spec with partial offload and overcommitment forbidden."""
     changes = {"partial_offload": False, "overcommit": False}
     placement = spec.placement.model_copy(update=changes)
     return spec.model_copy(update={"placement": placement})
 
 
 def within_limits(proposed: Placement | NoFit) -> Placement | NoFit:
-    """What is proposed, as long as it needs no more memory than the spec states.
+    """The proposal, or `NoFit` if it needs more memory than the spec states.
 
-    Elsewhere a stated claim is taken as it is; among several files it is a limit.
+    Elsewhere a stated claim is trusted; for a choice among several files it is a limit.
     """
     if isinstance(proposed, NoFit):
         return proposed
@@ -65,7 +65,7 @@ def within_limits(proposed: Placement | NoFit) -> Placement | NoFit:
 
 
 def outcome_of(proposed: Placement | NoFit) -> Outcome:
-    """What became of a trial, from what was proposed for it."""
+    """The outcome of a trial, from its proposed placement."""
     if isinstance(proposed, NoFit):
         verdicts = proposed.placement.verdicts
         return Outcome(Fit.NOWHERE, nearest_miss(verdicts) or explain(verdicts))
@@ -76,7 +76,7 @@ def outcome_of(proposed: Placement | NoFit) -> Outcome:
 
 
 def _shortage(seat: Seat) -> Verdict | None:
-    """The verdict on a seat for which the spec states less than is needed; None = it does not."""
+    """The verdict on a seat that needs more than the spec states; None = it does not."""
     need, ram = seat.need, seat.cpu_need
     if need and need.stated is not None and need.stated < need.inside + need.outside:
         return Verdict(

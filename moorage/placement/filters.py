@@ -1,4 +1,4 @@
-"""What a host must pass before its accelerators are measured: a list of filters."""
+"""The filters that a host must pass before placement measures its accelerators."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -18,7 +18,7 @@ from moorage.placement.view import HostView, narrowed, select
 def filter_hosts(
     request: Request, views: Sequence[HostView]
 ) -> tuple[list[HostView], dict[str, Verdict]]:
-    """The hosts that pass all filters, narrowed to what may be used there, and who is refused."""
+    """The hosts that pass, narrowed to usable accelerators, and the verdicts on refused hosts."""
     able, refused, check = [], {}, Filters(request).check
     for view in views:
         try:
@@ -31,7 +31,7 @@ def filter_hosts(
 class Filters:
     """All filters, in order; the first that refuses a host names the reason.
 
-    A filter that could not refuse any host of this request is left out.
+    Filters that do not concern the request are left out.
     """
 
     def __init__(self, request: Request) -> None:
@@ -57,7 +57,7 @@ class Filters:
         self.checks = tuple(check for concerns, check in table if concerns)
 
     def check(self, view: HostView) -> HostView:
-        """The host, narrowed to what may be used there; raises its refusal."""
+        """The host, narrowed to the usable accelerators; raises the first filter's `Refusal`."""
         for check in self.checks:
             view = check(view)
         return view
@@ -75,7 +75,7 @@ class Filters:
         return view
 
     def _is_named(self, view: HostView) -> HostView:
-        """By the peer's rules, which judge several hosts, types and sizes themselves."""
+        """Under the peer's rules, which check mixed hosts, types and sizes themselves."""
         hosts = sorted({host for _, host, _ in self._request.listed_accelerators})
         if view.host.name not in hosts:
             raise Refusal(Reason.NOT_SELECTED, f"the spec selects {', '.join(hosts)}")
@@ -113,7 +113,7 @@ class Filters:
         return narrowed(view, groups)
 
     def _runs_the_engine(self, view: HostView) -> HostView:
-        """Keeps the accelerators that the engine supports and some runtime can give it."""
+        """Keep the accelerators that the engine supports and that some runtime can pass to it."""
         if self._on_cpu:
             return self._runs_on_cpu(view)
         if len(view.groups) == 1:
@@ -145,8 +145,8 @@ class Filters:
         return narrowed(view, {})
 
     def _obstacle(self, host: HostSnapshot, kind: str) -> str:
-        """Why no runtime can give the engine this kind; worked out once for equal hosts."""
-        key = alike(host, kind)  # the views that are filtered keep their hosts
+        """Why no runtime can run the engine on this kind; cached for equal hosts."""
+        key = alike(host, kind)  # the views keep the hosts alive, so ids in the key stay valid
         obstacle = self._obstacles.get(key)
         if obstacle is None:
             obstacle, engine = "", self._request.engine
@@ -189,7 +189,7 @@ class Filters:
         return view
 
     def _has_the_ram_beside(self, view: HostView) -> HostView:
-        """Keeps the accelerators for which the host has the RAM that goes with them."""
+        """Keep the accelerators for which the host has the accompanying RAM."""
         if not view.groups:
             return view
         needed = {kind: self._ram.get(kind.type, 0) for kind in view.groups}
@@ -212,7 +212,7 @@ class Filters:
 
 
 def _ram_by_type(request: Request) -> dict[str, int]:
-    """Bytes of RAM that go with a seat, however little of its accelerators is claimed."""
+    """Bytes of RAM that any seat needs, by accelerator type, whatever memory it claims."""
     return {kind: request.ram_for(kind, 0) for kind in request.engine.accelerator_types}
 
 

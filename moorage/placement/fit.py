@@ -1,4 +1,4 @@
-"""What can be claimed on a host, and what fits: proposals and the commit count alike."""
+"""Computes what can be claimed on a host and what fits, for proposals and commits alike."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ Facts = dict[str, Any]
 """Fields of a value by name."""
 
 Amounts = dict[int | Resource, int]
-"""By index what is claimed of an accelerator, by its name what is claimed of another resource."""
+"""Claimed amounts: of an accelerator by its index, of another resource by its name."""
 
 NOTHING: Amounts = {}
 
 
 @dataclass(slots=True)
 class Room:
-    """What can still be claimed on one host; memory of each accelerator, in the host's order."""
+    """Claimable resources of one host; `memory` lists bytes by accelerator in the host's order."""
 
     ram: int
     cores: int
@@ -32,17 +32,17 @@ class Room:
 
 
 def room_of(host: HostSnapshot) -> Room:
-    """Total less claims less what is left alone, and never more than is really free.
+    """The room on a host: total minus claims minus the reserve, and never more than is really free.
 
-    What is in use beyond the claims of proven releases belongs to others: other processes, or an
-    engine that is loading and has not taken all of its claim yet. It counts once against the
-    reserve, for which it may be the reason, and never against a claim that is still pending.
+    Use beyond the claims that are not pending belongs to strangers: other processes, or an engine
+    that is still loading. The larger of that use and the reserve is deducted, since the reserve may
+    be meant for it. Pending claims do not reduce that use.
     """
     return room_with(host, list(map(fields, host.accelerators)))
 
 
 def room_with(host: HostSnapshot, accelerators: Sequence[Facts]) -> Room:
-    """The same, where the fields of the accelerators have been read already."""
+    """The room on a host whose accelerators' fields have already been read."""
     there = fields(host)
     held, pending = claimed_amounts(there["claims"]) if there["claims"] else (NOTHING, NOTHING)
     total, free, reserve = there["ram_total"], there["ram_free"], there["ram_reserve"]
@@ -56,7 +56,7 @@ def room_with(host: HostSnapshot, accelerators: Sequence[Facts]) -> Room:
 
 
 def claimed_amounts(claims: Iterable[Claim]) -> tuple[Amounts, Amounts]:
-    """Amounts by accelerator, and of the other resources: of all claims, and of pending ones."""
+    """Amounts by accelerator index or resource: of all claims, and of pending claims."""
     held: Amounts = {}
     pending: Amounts = {}
     for claim in claims:
@@ -91,7 +91,7 @@ def _left(total: int, free: int, reserve: int, held: int, pending: int) -> int:
 
 
 def _share_one_pool(host: HostSnapshot, room: Room) -> None:
-    """Where accelerators use the host's RAM, whatever one side takes is gone for the other."""
+    """Limit RAM and accelerator memory to their common pool, where both use the same bytes."""
     held, pending = claimed_amounts(claim for claim in host.claims if claim.resource is not CORES)
     taken, waiting = sum(held.values()), sum(pending.values())
     kept = host.ram_reserve + host.accelerator_reserve * len(host.accelerators)
@@ -102,10 +102,10 @@ def _share_one_pool(host: HostSnapshot, room: Room) -> None:
 def misfits(
     host: HostSnapshot, wanted: Iterable[Claim], *, overcommit: bool = False
 ) -> tuple[str, ...]:
-    """Why claims do not fit on a host, each with its numbers; empty = they fit.
+    """Why claims do not fit on a host, with numbers; empty = they fit.
 
-    Several claims on one resource are added up. The host has the claims of all others. With
-    `overcommit` accelerators may be claimed beyond their memory.
+    Claims on the same resource are added up. `host.claims` must hold the claims of all other
+    releases. With `overcommit`, accelerators may be claimed beyond their memory.
     """
     needs: dict[tuple[Resource, int], int] = {}
     for claim in wanted:
@@ -150,7 +150,7 @@ def free_ports(host: HostSnapshot, count: int, taken: Sequence[int] = ()) -> lis
 
 
 def holders(host: HostSnapshot, resource: Resource, index: int | None = None) -> tuple[str, ...]:
-    """Releases that hold some of a resource; of all indexes when none is given."""
+    """Releases that hold part of a resource; of any index if none is given."""
     names = {
         claim.release
         for claim in host.claims
@@ -161,7 +161,7 @@ def holders(host: HostSnapshot, resource: Resource, index: int | None = None) ->
 
 
 def port_refusal(host: HostSnapshot, port: int, use: str = "") -> Refusal | None:
-    """Why a port of a host cannot be had, with what it is for; None = it is free."""
+    """Why a port of a host is not available, with its use; None = it is free."""
     if host.claimed(PORT, port):
         held_by = holders(host, PORT, port)
         return Refusal(Reason.PORT, f"port {port}{use} is claimed already", held_by=held_by)
@@ -171,7 +171,7 @@ def port_refusal(host: HostSnapshot, port: int, use: str = "") -> Refusal | None
 
 
 def ram_refusal(host: HostSnapshot, needed: int, available: int) -> Refusal:
-    """The refusal for so many bytes of RAM."""
+    """The refusal of a host that has too little RAM."""
     return Refusal(Reason.RAM, needed=needed, available=available, held_by=holders(host, RAM))
 
 

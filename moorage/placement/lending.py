@@ -1,4 +1,4 @@
-"""The host from which others copy a model, and the ports on which it lends it."""
+"""The host from which another host copies a model, and the ports for lending."""
 
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
@@ -10,10 +10,10 @@ MOST_PORTS = 8
 def lender_for(
     host: HostSnapshot, model: ResolvedModel, snapshot: FleetSnapshot
 ) -> HostSnapshot | None:
-    """A host that has a model complete and lends it; None = it comes from its source.
+    """A host that has the complete model and lends it; None = download it from its source.
 
-    Hosts that want the same model are spread over those that have it. What has no checksums is
-    not copied: the copy could not be verified.
+    Hosts that want the same model are spread over the lenders. Models without checksums are not
+    copied, because the copy could not be verified.
     """
     named = f"{model.source}@{model.revision}"
     if named in host.models or not all(file.checksum for file in model.files):
@@ -28,7 +28,7 @@ def lender_for(
 
 
 def ports_for_lending(host: HostSnapshot) -> tuple[int, ...]:
-    """Ports that nobody claims or uses, from the end of the range, where claims are fewest."""
+    """Free, unclaimed ports, from the end of the range, where claims are fewest."""
     low, high = host.port_range
     claimed = {claim.index for claim in host.claims if claim.resource == Resource.PORT}
     taken = claimed.union(host.ports_in_use)

@@ -1,4 +1,4 @@
-"""What joins the hosts of one replica: their addresses and ports."""
+"""Addresses and ports that join the hosts of one replica."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -22,11 +22,11 @@ USES = {
     "own": "the engine's own",
     "joining": "meeting of the data-parallel ranks",
 }
-"""What the ports of a leader are for."""
+"""Uses of a leader's ports."""
 
 
 def join_refusal(request: Request, host: HostSnapshot) -> Refusal | None:
-    """Why a host cannot take part in a replica over several hosts; None = it can, and can lead."""
+    """Why a host cannot join or lead a replica over several hosts; None = it can do both."""
     if not is_peer_address(host.bind):
         note = f"bind {host.bind} is no address that other hosts reach: write one in the fleet file"
         return Refusal(Reason.NOT_JOINABLE, note)
@@ -49,10 +49,10 @@ def is_peer_address(bind: str) -> bool:
 def join_seats(
     request: Request, seats: Sequence[Seat], hosts: Mapping[str, HostSnapshot]
 ) -> tuple[Seat, ...]:
-    """The seats of one replica, the leader's first, with their ports; one alone stays as it is.
+    """The seats of one replica with their link ports, the leader's first; one seat stays unchanged.
 
-    Where the hosts meet is the leader's to hold. A follower holds one port, the first of its own.
-    The seats have no ports yet but what they serve on.
+    The leader holds the ports where the hosts meet. A follower holds one port, the first of the
+    engine's own. The given seats have only their serving ports.
     """
     if len(seats) < 2:
         return tuple(seats)
@@ -63,7 +63,7 @@ def join_seats(
 
 
 def require_ports(spec: ModelSpec, fleet: Fleet, joined_by: Distributed) -> None:
-    """Raise `BAD_SPEC` for a replica over hosts whose ranges hold too few ports for a leader."""
+    """Raise `BAD_SPEC` if too few hosts have a port range large enough to lead the replica."""
     span = spec.placement.hosts
     stated = stated_parallelism(spec.engine.arguments)
     kinds = _of_leader(joined_by, stated is not None and stated.data > 1)
@@ -99,7 +99,7 @@ def _kinds(request: Request) -> tuple[str, ...]:
 
 
 def _of_leader(joined_by: Distributed, copies: bool) -> tuple[str, ...]:
-    """Ports of a leader besides the one it serves on; `copies`: hosts are data-parallel ranks."""
+    """Ports of a leader next to its serving port; `copies`: hosts hold data-parallel ranks."""
     if joined_by == Distributed.RAY:
         return ("rpc", "own")
     return ("rpc", "master", "own", "joining") if copies else ("master",)
@@ -110,7 +110,7 @@ def _uses(kinds: tuple[str, ...]) -> str:
 
 
 def _without_ray(host: HostSnapshot) -> Refusal | None:
-    """Why no cluster can be started on a host."""
+    """Why no Ray cluster can be started on a host."""
     if RuntimeName.DOCKER not in host.runtimes:
         return Refusal(Reason.ENGINE, "a Ray cluster is started in containers only")
     (low, high), (first, last) = host.port_range, host.ray_range

@@ -21,7 +21,7 @@ from moorage.spec import Distributed, Strategy
 
 @dataclass(slots=True)
 class Part:
-    """What one host can give: the room of accelerators of one kind, most first."""
+    """The room that one host can give on its accelerators of one kind, largest first."""
 
     view: HostView
     room: list[int]
@@ -30,9 +30,9 @@ class Part:
 def many_hosts(request: Request, views: Sequence[HostView]) -> list[Candidate]:
     """One candidate for each kind of accelerator: the fewest hosts, then the fewest accelerators.
 
-    Hosts may take part with some of their accelerators. Where hosts differ too much for equal
-    shares, every accelerator becomes a pipeline stage of its own, if Ray joins the hosts: vLLM
-    itself shares a rank only between hosts that give the same number.
+    A host may give only some of its accelerators. If hosts differ too much for equal shares and Ray
+    joins them, every accelerator becomes its own pipeline stage; without Ray, vLLM shares a rank
+    only between hosts that give the same number.
     """
     by_kind: dict[AcceleratorKind, list[Part]] = defaultdict(list)
     for view in views:
@@ -46,7 +46,7 @@ def many_hosts(request: Request, views: Sequence[HostView]) -> list[Candidate]:
 
 def _fewest_hosts(request: Request, kind: AcceleratorKind, parts: list[Part]) -> Candidate | None:
     depths = Depths([part.room for part in parts])
-    # How many accelerators of a host become stages is not known yet, so RAM for all is needed.
+    # The number of stages on each host is not known yet, so require RAM for all accelerators.
     safe = [Part(p.view, within_ram(request, p.view, kind, p.room)) for p in parts]
     stages: dict[int, Stages] | None = None
     for hosts in request.host_counts(len(parts)):
@@ -64,7 +64,7 @@ def _fewest_hosts(request: Request, kind: AcceleratorKind, parts: list[Part]) ->
 def _even(
     request: Request, kind: AcceleratorKind, parts: list[Part], depths: Depths, hosts: int
 ) -> Candidate | None:
-    """A candidate of so many hosts with the same number of accelerators each."""
+    """A candidate of `hosts` hosts with the same number of accelerators each."""
     for count, split in _even_splits(request, depths.most, hosts):
         full, least = request.demand.full(kind, split), request.demand.least(kind, split)
         for allocation, is_full in ((full, True), (least, False)):
@@ -75,7 +75,7 @@ def _even(
             packs = is_full and request.spec.placement.strategy == Strategy.BINPACK
             able = [*_able(request, kind, parts, count, allocation.bytes, packs)]
             if len(able) >= hosts:
-                # The emptiest hosts, or with bin-packing the fullest that still have the room.
+                # The emptiest hosts, or with bin-packing the fullest that still have room.
                 if packs:
                     chosen = nsmallest(hosts, able, key=lambda part: part.room[0])
                 else:
@@ -96,7 +96,7 @@ def _even_splits(request: Request, most: int, hosts: int) -> Iterator[tuple[int,
 
 
 def is_possible(stated: Parallelism | None, accelerators: list[int]) -> bool:
-    """Whether vLLM can lay the stated sizes out over hosts with so many accelerators."""
+    """Whether vLLM accepts the stated sizes over hosts with these numbers of accelerators."""
     sizes = ParallelSizes()
     if stated:
         sizes = ParallelSizes(
@@ -120,7 +120,7 @@ def _able(
     needed: int,
     packs: bool,
 ) -> Iterator[Part]:
-    """The hosts that have so many accelerators with the room, and the RAM that goes with them."""
+    """The hosts with room on enough accelerators, and with the accompanying RAM."""
     for part in parts:
         if len(part.room) < count or part.room[count - 1] < needed:
             continue
@@ -133,7 +133,7 @@ def _able(
 def _uneven(
     request: Request, kind: AcceleratorKind, parts: list[Part], hosts: int, stages: Stages
 ) -> Candidate:
-    """The hosts with the most accelerators that have the room, each with as many as it takes."""
+    """A candidate with one stage on each accelerator, of the hosts that have the most with room."""
     needed, split = stages.allocation.bytes, Split(pipeline=stages.world)
     able = [Part(p.view, [left for left in p.room if left >= needed]) for p in parts]
     able.sort(key=lambda part: len(part.room), reverse=True)
@@ -156,28 +156,28 @@ def _candidate(
 
 
 ABSENT = -1
-"""Room of an accelerator that a host does not have."""
+"""Room recorded for an accelerator that a host does not have."""
 
 
 class Depths:
-    """By rank, the room of each host's accelerator of that rank, sorted over all hosts.
+    """Counts hosts by room: for each n, the room on the n-th emptiest accelerator of every host.
 
-    Each host is read once; each question is then a binary search.
+    Each host is read once; each query is then a binary search.
 
     Attributes:
         most: Accelerators of the largest host.
-        accelerators: Those of all hosts.
+        accelerators: Accelerators of all hosts.
     """
 
     def __init__(self, rooms: Sequence[Sequence[int]]) -> None:
-        """Take by host the room of its accelerators, most first."""
+        """Take the room on the accelerators of each host, largest first."""
         self.most = max(map(len, rooms), default=0)
         self.accelerators = sum(map(len, rooms))
         self._columns = list(zip_longest(*rooms, fillvalue=ABSENT))
         self._sorted: dict[int, list[int]] = {}
 
     def hosts(self, count: int, needed: int) -> int:
-        """Hosts that have at least so many accelerators with so many bytes of room each."""
+        """The number of hosts with at least `count` accelerators that have `needed` bytes each."""
         if not 1 <= count <= self.most:
             return 0
         if count not in self._sorted:
@@ -191,14 +191,14 @@ MOST_STAGES = 256
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """A pipeline over several hosts: its stages, one accelerator each, and what each takes."""
+    """A pipeline over several hosts: `world` stages of one accelerator, and what each takes."""
 
     world: int
     allocation: Allocation
 
 
 def stages_over_hosts(request: Request, kind: AcceleratorKind, depths: Depths) -> dict[int, Stages]:
-    """By number of hosts, from two, the shortest pipeline for which so many are needed."""
+    """By number of hosts, from two, the shortest pipeline that needs that many."""
     found: dict[int, Stages] = {}
     for world in _worlds(request, depths.accelerators):
         allocation = request.demand.least(kind, Split(pipeline=world))
@@ -211,9 +211,9 @@ def stages_over_hosts(request: Request, kind: AcceleratorKind, depths: Depths) -
 
 
 def shares(world: int, able: Sequence[int], hosts: int) -> list[int]:
-    """How many of `world` stages each host takes: as many as it is able to, and at least one.
+    """The number of the `world` stages on each host: as many as it can take, and at least one.
 
-    The hosts that are able to take most come first.
+    `able` lists how many each host can take, the largest first.
     """
     taken, left = [], world
     for at, number in enumerate(able[:hosts]):
@@ -233,7 +233,7 @@ def _worlds(request: Request, there: int) -> Iterable[int]:
 
 
 def _hosts_for(world: int, needed: int, depths: Depths) -> int:
-    """The fewest hosts, and never one alone, on which so many stages find room; 0 = none do."""
+    """The fewest hosts, at least two, that have room for `world` stages; 0 = not enough room."""
     hosts, left = 0, world
     for each in range(depths.most, 0, -1):
         there = depths.hosts(each, needed) - depths.hosts(each + 1, needed)

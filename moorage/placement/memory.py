@@ -1,4 +1,4 @@
-"""Memory of an engine: what the user wants, and what is taken: stated, estimated or exact."""
+"""The memory that the user requests, and models of the memory that an engine takes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -32,21 +32,21 @@ from moorage.spec import ModelSpec, Policy
 
 
 class Memory(Protocol):
-    """Knows how much memory an engine takes."""
+    """Computes the memory that an engine takes."""
 
     def need(self, query: MemoryQuery) -> Need | Refusal:
         """Memory of one rank on an accelerator, or why there is no answer."""
 
 
 class ExactMemory(Memory, Protocol):
-    """Knows it by the engine's own rules, on CPU too."""
+    """Computes the memory by the engine's own rules, on accelerators and on CPU."""
 
     def cpu_need(self, *, tokens: int, concurrency: int = 1, ranks: int = 1) -> CpuNeed | Refusal:
-        """What the engine needs of the RAM of each of so many hosts, or why there is no answer."""
+        """The RAM that the engine needs on each of `ranks` hosts, or why it is unknown."""
 
 
 def memory_of(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -> ExactMemory:
-    """The memory of a resolved model: GGUF is llama.cpp's, all else is vLLM's.
+    """The memory model of a resolved model: llama.cpp's rules for GGUF, else vLLM's.
 
     Raises:
         Failure: `BAD_SPEC` when an engine argument is malformed.
@@ -59,13 +59,13 @@ OVERHEAD = GIB
 """Bytes for intermediate results and graphs, in addition to a fifth of the weights."""
 
 SHARE_WHEN_UNKNOWN = 0.9
-"""Share of an accelerator that is taken where nothing is known about the cache."""
+"""Share of an accelerator to take if nothing is known about the cache."""
 
 
 class EstimatedMemory:
-    """Weights from file sizes, cache from layers and heads; every term is marked as estimated.
+    """Estimates weights from file sizes and the cache from layers and heads; no term is exact.
 
-    The companions are adapters and draft model.
+    The companions are the adapters and the draft model.
     """
 
     def __init__(self, profile: ModelProfile, why: str, companion_bytes: int = 0) -> None:
@@ -112,7 +112,7 @@ class StatedMemory:
 
 
 class ExactOrEstimatedMemory:
-    """The exact model, and the estimate where its rules do not cover a question."""
+    """The exact model, and the estimate if its rules do not cover a query."""
 
     def __init__(self, exact: Memory, profile: ModelProfile, companion_bytes: int = 0) -> None:
         self._exact, self._profile, self._companion_bytes = exact, profile, companion_bytes
@@ -134,7 +134,7 @@ class CalibratedMemory:
     """A memory model whose estimates give way to measurements of the same settings.
 
     Args:
-        arguments: Engine arguments of the spec: what its fields make, then the user's own.
+        arguments: Engine arguments: those that fields of the spec add, then the user's own.
         measured: Measurements of this architecture, the newest first.
     """
 
@@ -171,7 +171,7 @@ class CalibratedMemory:
         """The newest measurement with these settings; a device's name implies its type."""
         sizes = {TENSOR[0]: query.tensor, PIPELINE[0]: query.pipeline}
         derived = [word for name, size in sizes.items() if size > 1 for word in (name, str(size))]
-        # The launch states these too where the need is exact.
+        # The launch states these options too if the need is exact.
         derived += [BATCHED[0], str(need.batch.tokens), SEQUENCES[0], str(need.batch.seqs)]
         key = calibration_key(
             self._profile,
@@ -188,23 +188,23 @@ class CalibratedMemory:
 
 
 BASELINE_CONTEXT = 8192
-"""GPUStack's cap of a context that the user does not state."""
+"""GPUStack's cap on a context that the user does not state."""
 
 LEAST_CONTEXT = 8192
-"""An `auto` context is shortened to what fits, and below this not for the sake of fitting."""
+"""An `auto` context is shortened until it fits, but not below this length."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryRequest:
-    """What the user wants of memory.
+    """The context, concurrency and share of memory that the user requests.
 
     Attributes:
         context: Longest context in tokens.
         stated: Whether the user wants exactly this context; else it may be shortened.
         concurrency: Requests of full context that the cache must hold at once.
-        utilization: Share of each accelerator that the user's arguments fix; 0 = they do not.
-        attention_heads: Heads that the tensor-parallel ranks share evenly; 0 = unknown.
-        vision_heads: Heads of the vision tower, likewise; 0 = there is none, or it is left out.
+        utilization: Share of each accelerator that the user's arguments state; 0 = not stated.
+        attention_heads: Heads that the tensor-parallel ranks must share evenly; 0 = unknown.
+        vision_heads: Heads of the vision tower, likewise; 0 = no tower, or it is not loaded.
     """
 
     context: int
@@ -221,9 +221,9 @@ class MemoryRequest:
         return self.context if self.stated else min(self.context, LEAST_CONTEXT)
 
     def served_context(self, fits: Callable[[int], bool]) -> int:
-        """The context of a seat: whole, else the longest that fits, and never below the least.
+        """The context of a seat: whole, else the longest that fits, but never below the least.
 
-        Where a context fits, a shorter one has to fit too.
+        `fits` must be monotonic: if a context fits, every shorter one fits too.
         """
         if self.stated or fits(self.context):
             return self.context
@@ -231,7 +231,7 @@ class MemoryRequest:
 
     @property
     def capped_context(self) -> int:
-        """The context under the policy `baseline`, which caps what the user does not state."""
+        """The context under the policy `baseline`, which caps a context that is not stated."""
         return self.context if self.stated else min(self.context, BASELINE_CONTEXT)
 
 

@@ -1,4 +1,4 @@
-"""Placing a model on a Ray cluster: Ray chooses the nodes; here is what would never do."""
+"""Places a model on a Ray cluster: Ray chooses the nodes; this refuses what could never run."""
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Reason
@@ -15,13 +15,13 @@ from moorage.placement.replacement import ReplacementPolicy
 from moorage.spec import ApplicationSpec, EngineName, Mode, ModelSpec, RuntimeName
 
 OLDEST = {EngineName.CUSTOM: "2.40", EngineName.VLLM: "2.44"}
-"""Oldest Ray: for the REST API as it is read here, and for `ray.serve.llm:build_openai_app`."""
+"""Oldest Ray with the REST API that we read, and with `ray.serve.llm:build_openai_app`."""
 
 OLDEST_ON_CPU = "2.60"
-"""Oldest Ray with which Ray Serve LLM was seen to serve vLLM without accelerators."""
+"""Oldest Ray with which we saw Ray Serve LLM serve vLLM without accelerators."""
 
 MODES = frozenset({Mode.COMPLETION, Mode.EMBEDDING, Mode.TRANSCRIPTION})
-"""What the ingress of Ray Serve LLM answers in the shape that readiness asks for."""
+"""Modes that Ray Serve LLM's ingress answers in the format that readiness checks expect."""
 
 ACCELERATED = "gpu"
 
@@ -29,7 +29,7 @@ ACCELERATED = "gpu"
 def propose_on_cluster(
     spec: ModelSpec, profile: ModelProfile, cluster: ClusterSnapshot, running: str = ""
 ) -> Placement:
-    """Place a model on a cluster. Nothing is claimed: what is free there is Ray's business.
+    """Place a model on a cluster. Nothing is claimed: Ray manages the cluster's resources.
 
     Raises:
         Failure: `BAD_SPEC`, `CLUSTER_UNSUITABLE`, or `NO_FIT` when the cluster lacks accelerators.
@@ -72,7 +72,7 @@ def _require_ray(cluster: ClusterSnapshot, what: str, oldest: str) -> None:
 
 
 def _sizes(spec: ModelSpec, profile: ModelProfile) -> Parallelism | None:
-    """How many accelerators one replica takes, and for what; None = it runs on CPU."""
+    """The parallel sizes of one replica on accelerators; None = it runs on CPU."""
     if profile.mode not in MODES:
         raise _bad("mode", f"Ray Serve LLM does not serve {profile.mode}")
     given = spec.placement.accelerators
@@ -125,7 +125,10 @@ def _seat(spec: ModelSpec, cluster: ClusterSnapshot, sizes: Parallelism | None) 
 
 
 def _stop_first(spec: ModelSpec, cluster: ClusterSnapshot, wanted: int, running: str) -> str:
-    """Ray would let the new application wait for what the old one holds, for ever."""
+    """The running release that must stop first, with the reason; empty = none.
+
+    Without this, Ray would let the new application wait forever for accelerators of the old one.
+    """
     policy, free = ReplacementPolicy(spec.replace.strategy, running), cluster.accelerators_free
     if not policy.may_overlap:
         return policy.stop_reason("")

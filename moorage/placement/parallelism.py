@@ -48,12 +48,11 @@ class Parallelism(Value):
 
 
 def split_over_hosts(counts: Sequence[int], *, natively: bool = False) -> tuple[int, int]:
-    """Tensor and pipeline sizes of the peer's rules where nobody states them.
+    """Tensor and pipeline sizes by the peer's rules if the user states none.
 
-    With Ray a stage is a host. Hosts that give different numbers cannot share layers evenly; every
-    accelerator is a stage of its own then. Natively joined hosts hold a copy of the model each.
-
-    `counts` are the accelerators that each host gives; `natively`, vLLM joins the hosts itself.
+    With Ray, each host is a stage; if hosts give different numbers of accelerators, each
+    accelerator is a stage. Natively joined hosts hold one copy of the model each. `counts` are the
+    accelerators of each host; `natively`: vLLM joins the hosts itself.
     """
     if natively and len(counts) > 1:
         return gcd(*counts), 1
@@ -61,10 +60,10 @@ def split_over_hosts(counts: Sequence[int], *, natively: bool = False) -> tuple[
 
 
 def stated_parallelism(args: EngineArguments) -> Parallelism | None:
-    """What the user's arguments say; None when they say nothing about it.
+    """The parallel sizes in the user's arguments; None if the arguments state no size.
 
     Raises:
-        Failure: `BAD_SPEC` when a size is no positive number.
+        Failure: `BAD_SPEC` when a size is not positive.
     """
     found = {name: args.whole_number(flag) for name, flag in SIZES.items()}
     sizes = {name: size for name, size in found.items() if size is not None}
@@ -80,11 +79,11 @@ def stated_parallelism(args: EngineArguments) -> Parallelism | None:
 
 
 LISTED = 8
-"""A reason names so many hosts at most."""
+"""Most hosts listed in a reason."""
 
 
 class Shape(StrEnum):
-    """What the hosts of a group share."""
+    """What the hosts of a parallel group share."""
 
     DP_ONLY = "dp_only"
     """Nothing: each rank lives on one host."""
@@ -133,7 +132,7 @@ class Topology:
 
 
 def multi_host_topology(accelerators: Sequence[int], sizes: ParallelSizes) -> Topology:
-    """Lay a group out over hosts, of which each gives so many accelerators.
+    """Lay a parallel group out over hosts; `accelerators` gives the number on each host.
 
     Raises:
         Refusal: `TOPOLOGY` when vLLM accepts no layout.

@@ -1,4 +1,4 @@
-"""The outcome of placing a model, and the reason for every host that was not taken."""
+"""The placement of a model, and the verdict on every host."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ CPU = "cpu"
 
 
 RAY_SERVICES = 10
-"""Ports at the beginning of Ray's range that its services take; its workers take the others."""
+"""Ports at the start of Ray's range for its services; its workers take the others."""
 
 
 class Links(Value):
-    """Ports by which the hosts of a replica find each other; 0 = it has none of the kind.
+    """Ports by which the hosts of a replica find each other; 0 = no such port.
 
     Attributes:
         rpc: Where data-parallel ranks report to the leader.
@@ -42,34 +42,34 @@ class Links(Value):
 
     @property
     def ports(self) -> tuple[int, ...]:
-        """All that are held; of Ray's range those of its services (`ray.py` of vLLM)."""
+        """All ports to claim; of Ray's range only its services' (`ray.py` of vLLM)."""
         named = (self.rpc, self.master, self.own, self.joining)
         services = range(self.ray[0], self.ray[0] + RAY_SERVICES) if self.ray else ()
         return (*(port for port in named if port), *services)
 
 
 class Seat(Value):
-    """Where one container of one replica runs, and what it holds there.
+    """Where one container of one replica runs, and the resources it holds there.
 
     Attributes:
-        position: Which of the replica's hosts it is, from 0, the leader's.
+        position: Index among the replica's hosts; the leader's is 0.
         host: Name of the host, or of the Ray cluster.
         accelerator_type: `cuda`, `rocm`, ...; `cpu` without accelerators.
         accelerators: Indexes, ascending.
         accelerator_bytes: Bytes claimed of each of them, in the same order.
         ram_bytes: Bytes of RAM claimed; on CPU also the limit.
-        cores: Processor cores claimed; 0 = it shares what nobody claimed.
-        port: Port on which it serves; of a follower, the first of its own; 0 on a Ray cluster,
-            which has one for all.
-        services: Further ports of the engine there, by what they are for, such as `grpc`.
-        links: Ports by which it finds the others; None = it is alone.
+        cores: Processor cores claimed; 0 = it shares the unclaimed cores.
+        port: Serving port; on a follower, the first of the engine's own ports; 0 on a Ray cluster,
+            which has one port for all models.
+        services: Further ports of the engine, by use, such as `grpc`.
+        links: Ports that join it with the other hosts; None = it is alone.
         utilization: Share of each accelerator's memory that the engine may take.
         tokens: Context that it serves.
-        need: What the memory of one accelerator is for; None where nobody worked it out.
-        layers: Layers on the accelerators while the others stay in RAM; 0 = all are there.
+        need: The parts of one accelerator's memory; None if not computed.
+        layers: Layers on the accelerators while the others stay in RAM; 0 = all on accelerators.
         cache_bytes: Bytes of the KV cache on CPU; 0 = the engine decides.
-        cpu_need: What the RAM is for; None where it is only estimated.
-        reason: Why here, with numbers.
+        cpu_need: The parts of the RAM; None if it is only estimated.
+        reason: Why the seat is here, with numbers.
     """
 
     replica: int
@@ -102,7 +102,7 @@ class Seat(Value):
 
     @property
     def claims(self) -> tuple[Claim, ...]:
-        """What the ledger has to reserve for this seat."""
+        """Claims that the ledger must reserve for this seat."""
         host = self.host
         pairs = zip(self.accelerators, self.accelerator_bytes, strict=True)
         claims = [
@@ -123,7 +123,7 @@ class Seat(Value):
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a replica takes of one host.
+    """The resources that a replica takes of one host.
 
     Attributes:
         accelerators: Indexes, ascending.
@@ -139,13 +139,13 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class BaselineCandidate:
-    """One seat for a whole replica.
+    """Hosts and accelerators for a whole replica, by the peer's rules.
 
     Attributes:
         accelerator_type: `cuda`, `rocm`, ...; one type for all shares.
-        leader: Where the replica answers.
+        leader: Share of the host on which the replica answers.
         followers: The other hosts of the replica, in the order in which they were taken.
-        overcommit: Whether it takes more than there is; only accelerators that a person named.
+        overcommit: Whether it takes more than is free; only for accelerators that the user listed.
     """
 
     accelerator_type: str
@@ -176,22 +176,22 @@ class Ranking(Value):
 
 
 class Placement(Value):
-    """What step `place` makes.
+    """The result of the step `place`.
 
     Attributes:
         engine_origin: `user`, or `derived` when the spec says `auto`.
-        seats: One for each container; empty when the model fits nowhere.
-        verdicts: One for each host of the fleet, in fleet order (of the replica that was refused,
-            or of the last one placed).
-        considered: What the rules of the policy `baseline` weighed; None under other policies.
-        shortage: What the memory would be for where it nearly fits; empty when it fits, or
-            memory is not what is short.
-        remedies: What would make it fit, where it fits nowhere.
-        troubles: What could not be found out about hosts, and why.
-        terms: What the scores of the verdicts are made of.
+        seats: One for each container; empty = the model fits nowhere.
+        verdicts: One for each host of the fleet, in fleet order, for the replica that was refused,
+            or the last one placed.
+        considered: Candidates that the policy `baseline` weighed; None under other policies.
+        shortage: The parts of the memory on the nearest miss; empty = it fits, or memory is not
+            short.
+        remedies: Changes that would make it fit, if it fits nowhere.
+        troubles: Survey errors by host.
+        terms: Names of the terms in the scores of the verdicts.
         stop_first: Release that must stop before this one can start, and why; empty = none.
-        moved: Why a release that was gone back to is not where it was; empty = it is, or was not
-            placed before.
+        moved: Why a restored release is not where it ran before; empty = it is there, or it is not
+            a restored release.
     """
 
     engine: EngineName
@@ -215,22 +215,22 @@ class Placement(Value):
 
     @property
     def predicted(self) -> dict[str, int]:
-        """Bytes of one rank by the name of what they are for; empty when nobody worked it out."""
+        """Bytes of one rank by the name of the memory term; empty if not computed."""
         need = next((seat.need for seat in self.seats if seat.need), None)
         return {term.name: term.bytes for term in need.terms} if need else {}
 
     @property
     def claims(self) -> tuple[Claim, ...]:
-        """All that has to be reserved."""
+        """The claims of all seats."""
         return tuple(claim for seat in self.seats for claim in seat.claims)
 
 
 @dataclass(frozen=True, slots=True)
 class Analyzed:
-    """A model that was found and looked at.
+    """A resolved and analyzed model.
 
     Attributes:
-        files: Why its files and no others; None = there was nothing to choose.
+        files: The choice of its files, with reasons; None = there was nothing to choose.
     """
 
     spec: ModelSpec
@@ -246,7 +246,7 @@ class Analyzed:
 
 @dataclass(frozen=True, slots=True)
 class Placed(Analyzed):
-    """A model that has a place: all that a launch is planned from, but its image."""
+    """A model with a placement: everything that a launch plan needs except the image."""
 
     placement: Placement
     snapshot: FleetSnapshot

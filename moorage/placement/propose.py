@@ -1,4 +1,4 @@
-"""The proposal: which engine, where, and whether the running release has to stop first."""
+"""Proposes a placement: the engine, the seats, and whether the running release must stop first."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -32,14 +32,14 @@ from moorage.placement.strategies import first_candidates
 from moorage.placement.view import HostView, view_of
 
 Judge = Callable[[], tuple[Verdict, ...]]
-"""The verdict on every host, made when it is asked: only the last replica's verdicts are shown."""
+"""Makes the verdict on every host; lazy, because only the last replica's verdicts are shown."""
 
 
 class NoFit(Failure):
     """No host can take the model; the placement without seats says why.
 
     Args:
-        others: What else was tried, a line each.
+        others: Other attempts that failed, one line each.
     """
 
     def __init__(self, cause: Cause, placement: Placement, others: Sequence[str] = ()) -> None:
@@ -58,7 +58,7 @@ class NoFit(Failure):
 def propose(
     subject: Subject, fleet: FleetSnapshot, engines: Engines, running: str = ""
 ) -> Placement:
-    """Place a model; where it only fits instead of its own running release, that stops first.
+    """Place a model; if it only fits in place of its running release, that release stops first.
 
     Raises:
         Failure: `NO_FIT` (or `PORT_TAKEN`) with the reason for each host, `BAD_SPEC` when the
@@ -103,10 +103,9 @@ def place(request: Request, fleet: FleetSnapshot, origin: Origin, why: str) -> P
 def _place_with_engine(
     request: Request, fleet: FleetSnapshot, running: str, origin: Origin, why: str
 ) -> Placement:
-    """Alongside what runs, else instead of the model's own running release, else nowhere.
+    """Place next to all running releases, else in place of the model's own one, else nowhere.
 
-    Where the user allows it, layers stay in RAM and accelerators are overcommitted before the model
-    is given up.
+    Where the user allows it, keep layers in RAM, then overcommit accelerators, before giving up.
     """
     whole = _place_in_turn(request.within_limits, fleet, running, origin, why)
     if whole.fits or request.within_limits is request:
@@ -137,9 +136,9 @@ def _place_in_turn(
 def _place_replicas(
     request: Request, views: Sequence[HostView]
 ) -> tuple[tuple[Seat, ...], Judge, Ranking | None]:
-    """Seats for all replicas, or none; the verdicts for the last replica that was tried.
+    """Seats for all replicas or none, the verdicts for the last replica tried, and the ranking.
 
-    The ranking is that of the policy `baseline` for the first replica.
+    The ranking is the policy `baseline`'s for the first replica; None under other policies.
     """
     seats: list[Seat] = []
     judge: Judge = tuple

@@ -1,4 +1,4 @@
-"""The verdict on each host: its score, or why it cannot take the replica, with the numbers."""
+"""The verdict on each host: its score, or why it cannot take the replica, with numbers."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -31,10 +31,10 @@ def verdicts_of(
     """One verdict for each host, in the order of the fleet.
 
     Args:
-        views: The hosts, with the replicas that were placed before.
-        able: Those that passed the filters.
-        refused: By host the verdicts of the others.
-        scored: The candidates; a host of several gets the verdict of its best.
+        views: The hosts, with the claims of the replicas placed before.
+        able: Hosts that passed the filters.
+        refused: Verdicts on the other hosts, by name.
+        scored: The candidates; a host in several gets the verdict of its best candidate.
     """
     verdicts = refused.copy()
     for one in scored:
@@ -60,11 +60,11 @@ def _accept(host: str, one: ScoredCandidate, room: list[int]) -> Verdict:
 def _refuse_all(
     request: Request, views: Sequence[HostView], taken: Candidate | None
 ) -> Iterator[tuple[str, Verdict]]:
-    """A verdict for each host that is no candidate.
+    """A verdict for each host that is not a candidate.
 
     Args:
-        taken: A candidate: hosts are measured against its shape; without one, each against the
-            shape that it misses by the least.
+        taken: A candidate, whose shape hosts are measured against; None = each host is measured
+            against the shape that it misses by the least.
     """
     shape = taken if taken and taken.kind and len(taken.views) == 1 else None
     cache: dict[tuple[AcceleratorKind, int], list[Shape] | Refusal] = {}
@@ -84,7 +84,7 @@ def _refuse_all(
 
 
 def with_replica_note(view: HostView, verdict: Verdict) -> Verdict:
-    """A refusal that also counts the replicas of the same placement on the host."""
+    """The verdict; a refusal also counts replicas of the same placement on the host."""
     placed = [claim for claim in view.host.claims if not claim.release]
     number = sum(claim.resource == Resource.PORT and not claim.links for claim in placed)
     if not number or not verdict.refusal:
@@ -98,8 +98,8 @@ class Shape:
     """One way in which a host could take the replica.
 
     Attributes:
-        obstacle: Why a larger share, which would help, is impossible; empty = it is possible, or
-            would not help.
+        obstacle: Why splitting over more accelerators, which would help, is impossible; empty = it
+            is possible, or would not help.
     """
 
     count: int
@@ -110,9 +110,9 @@ class Shape:
 def _shapes(
     request: Request, kind: AcceleratorKind, there: int, taken: Candidate | None
 ) -> list[Shape] | Refusal:
-    """The shapes that hosts with so many accelerators of a kind may miss by the least, if any.
+    """The shapes that hosts with `there` accelerators of a kind may miss by the least, if any.
 
-    A host with as many accelerators as the candidate takes is measured against that shape only.
+    Hosts with at least as many accelerators as the candidate takes are measured against its shape.
     """
     demand, full = request.demand, False
     layouts = [one for one in layouts_on_one_host(request, there) if one.count <= there]
@@ -132,11 +132,11 @@ def _shapes(
         elif refusal := demand.refusal(kind, layout.split, full=full):
             refused.append((layout, refusal))
     if not possible:
-        # What is in the way of the smallest shape that divides the heads, else of the largest one.
+        # Report the smallest shape that divides the heads, else the largest shape.
         divided = [pair for pair in refused if pair[1].reason is not Reason.PARALLELISM]
         layout, refusal = divided[-1] if divided else refused[0]
         return Refusal(refusal.reason, refusal.note, count=layout.count)
-    # A shape that is missed by more than another, however full or empty the host, is never nearest.
+    # Drop shapes that hosts always miss by more than another shape, whatever room they have.
     worst = min(shape.needed for shape in possible)
     return [one for one in reversed(possible) if one.needed - kind.total <= worst]
 
@@ -166,7 +166,7 @@ def _refuse(
 def _measure(
     request: Request, view: HostView, kind: AcceleratorKind, room: list[int], shapes: list[Shape]
 ) -> Verdict:
-    """The host against the shape that it misses by the least; made for thousands of hosts."""
+    """Measure the host against the shape that it misses by the least; called for many hosts."""
     name = view.host.name
     if request.spec.extended_kv_cache:
         claims = (shape.needed * shape.count for shape in shapes)
@@ -180,7 +180,7 @@ def _measure(
         return Verdict.of(name, ram_refusal(view.host, needed, view.room.ram))
     return Verdict(
         name,
-        # A larger share would help, and only the shape of the model is in its way.
+        # More accelerators would help, and only the shape of the model prevents that.
         Reason.PARALLELISM if nearest.obstacle else Reason.ACCELERATOR_MEMORY,
         nearest.obstacle,
         nearest.needed,
@@ -194,7 +194,7 @@ def _measure(
 def _nearest(
     request: Request, view: HostView, kind: AcceleratorKind, room: list[int], shapes: list[Shape]
 ) -> tuple[Shape, int]:
-    """The shape that is missed by the least, and the bytes that there are for it."""
+    """The shape that the host misses by the least, and the bytes available for it."""
     limited = view.host.unified_memory or request.spec.extended_kv_cache
     if len(shapes) == 1 and not limited:
         return shapes[0], room[shapes[0].count - 1]
@@ -208,7 +208,7 @@ def _nearest(
 
 
 def _joint_verdict(request: Request, view: HostView, placed: bool) -> Verdict:
-    """The verdict where the user wants several hosts for one replica."""
+    """The verdict if the user wants several hosts for one replica."""
     name = view.host.name
     if refusal := _part_refusal(request, view):
         return Verdict.of(name, refusal)
@@ -219,7 +219,7 @@ def _joint_verdict(request: Request, view: HostView, placed: bool) -> Verdict:
 
 
 def _part_refusal(request: Request, view: HostView) -> Refusal | None:
-    """What the host itself lacks for its part; None = nothing."""
+    """What the host itself lacks for its part of the replica; None = nothing."""
     if not view.groups:
         if uneven := request.demand.uneven(request.hosts):
             return Refusal(Reason.PARALLELISM, uneven)
@@ -242,7 +242,7 @@ def _part_refusal(request: Request, view: HostView) -> Refusal | None:
 def _lack(
     request: Request, view: HostView, kind: AcceleratorKind, room: list[int], there: int
 ) -> Refusal | None:
-    """What is lacking for a part on these accelerators; None = nothing."""
+    """What these accelerators lack for a part of the replica; None = nothing."""
     count = len(room)
     split = request.stated_split or Split(tensor=count, pipeline=request.hosts)
     allocation = request.demand.least(kind, split)

@@ -1,4 +1,4 @@
-"""What a model lacks, and what would make it fit: each remedy is tried on the fleet."""
+"""Finds changes that would make a model fit, by trying each on the fleet."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,27 +26,27 @@ OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--max-num-batched-tokens 2048", {"batched_tokens": 2048}),
     ("--enforce-eager", {"enforce_eager": True}),
 )
-"""Engine arguments that save memory, the least costly first, and the options they stand for."""
+"""Engine arguments that save memory, the least costly first, and the options that they set."""
 
 CHECKPOINTS = (("FP8", 0.52), ("4 bits", 0.3))
-"""Checkpoints in fewer bits: their weights as a share of 16-bit ones, scales included."""
+"""Checkpoints in fewer bits, and the size of their weights and scales relative to 16 bits."""
 
 FULL_WIDTH = ("bfloat16", "float16", "")
 CONTEXTS = (131_072, 65_536, 32_768, 16_384, 8192, 4096, 2048)
 MOST_RELEASES = 16
-"""Releases that are tried one by one as if they were retired."""
+"""Most releases to try retiring, one by one."""
 
 SIZES = (16, 24, 32, 40, 48, 80, 96, 141, 192, 288)
-"""Memory of accelerators that can be bought, in GiB."""
+"""Memory of accelerators on the market, in GiB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A request that fits nowhere on a fleet, to be tried under other circumstances.
+    """A request that fits nowhere on a fleet, and the means to try variants of it.
 
     Attributes:
-        place: Places all replicas of a request on hosts; no seats = they do not fit.
-        candidates: Candidates for one replica by our own strategies, whatever the policy.
+        place: Places all replicas of a request on hosts; no seats = no fit.
+        candidates: Finds candidates for one replica by our own strategies, whatever the policy.
     """
 
     request: Request
@@ -58,20 +58,20 @@ class Trial:
     def seats(
         self, request: Request | None = None, views: Sequence[HostView] | None = None
     ) -> tuple[Seat, ...]:
-        """The seats of all replicas of another request, or on other hosts; none = no fit."""
+        """The seats of all replicas, given another request or other hosts; none = no fit."""
         return self.place(request or self.request, self.views if views is None else views)
 
     def with_demand(
         self, memory: Memory | None = None, wanted: MemoryRequest | None = None
     ) -> Request:
-        """The request with another memory model, or with other wishes."""
+        """The request with another memory model, or with another memory request."""
         demand = self.request.demand
         other = Demand(memory or demand.memory, wanted or demand.request, demand.versions)
         return replace(self.request, demand=other)
 
 
 def remedies(trial: Trial) -> tuple[str, ...]:
-    """Changes that would let the model be placed, the smallest first; empty when none is known."""
+    """Changes that would make the model fit, the smallest first; empty if none is known."""
     attempts = (
         _smaller_cache,
         _options,
@@ -92,7 +92,7 @@ def _smaller_cache(trial: Trial) -> Iterator[str]:
 
 
 def _smaller_requests(request: Request) -> Iterator[tuple[str, MemoryRequest]]:
-    """Fewer requests at once, a shorter context, and both."""
+    """Settings for fewer requests at once, a shorter context, and both."""
     wanted, spec, one = request.demand.request, request.spec, "`concurrency: 1`"
     if wanted.concurrency > 1:
         yield one, replace(wanted, concurrency=1)
@@ -118,7 +118,7 @@ def _partial_offload(trial: Trial) -> Iterator[str]:
 
 
 def _options(trial: Trial) -> Iterator[str]:
-    """One argument after the other, then all together."""
+    """Try each argument alone, then all together."""
     request, exact = trial.request, trial.request.subject.memory
     if not isinstance(exact, MemoryModel) or request.engine.name != EngineName.VLLM:
         return
@@ -131,7 +131,7 @@ def _options(trial: Trial) -> Iterator[str]:
 
 
 def _more_accelerators(trial: Trial) -> Iterator[str]:
-    """As many accelerators as it takes, where the user wants fewer or lists them."""
+    """Try as many accelerators as it takes, if the user requests a number or lists them."""
     request = trial.request
     if request.spec.placement.accelerators == "auto" or request.stated:
         return
@@ -153,7 +153,7 @@ def _without_a_release(trial: Trial) -> Iterator[str]:
 
 
 def _checkpoint(trial: Trial) -> Iterator[str]:
-    """Weights stored in fewer bits: an estimate."""
+    """Try a checkpoint with weights in fewer bits: an estimate."""
     profile = trial.request.profile
     if profile.quantization or profile.dtype not in FULL_WIDTH:
         return
@@ -186,7 +186,7 @@ class LighterMemory:
 
 
 def _empty_or_extended_host(trial: Trial) -> Iterator[str]:
-    """The largest host of each kind with nothing else on it, else with more accelerators."""
+    """Try the largest host of each kind with nothing else on it, then with more accelerators."""
     for kind, view in _largest(trial).items():
         there = len(view.groups[kind])
         items = view.host.accelerators
@@ -206,7 +206,7 @@ def _empty_or_extended_host(trial: Trial) -> Iterator[str]:
 
 
 def _larger_accelerators(trial: Trial) -> Iterator[str]:
-    """The size at which accelerators of the largest host would do; none for listed accelerators."""
+    """Try larger accelerators on the largest host, unless the user lists accelerators."""
     largest = _largest(trial)
     if not largest or trial.request.listed_accelerators:
         return
@@ -221,7 +221,7 @@ def _larger_accelerators(trial: Trial) -> Iterator[str]:
 
 
 def _largest(trial: Trial) -> dict[AcceleratorKind, HostView]:
-    """By kind that the engine can use, and the user wants, the host with most of it."""
+    """For each kind that the engine can use and the user wants, the host with the most of it."""
     request = trial.request
     types, wanted = request.engine.accelerator_types, request.spec.placement.accelerator_kinds
     largest: dict[AcceleratorKind, HostView] = {}
@@ -235,7 +235,7 @@ def _largest(trial: Trial) -> dict[AcceleratorKind, HostView]:
 
 
 def _plentiful_counts(trial: Trial, view: HostView, kind: AcceleratorKind) -> list[int]:
-    """Accelerators that one replica, and all together, would take where there are plenty."""
+    """Accelerators that one replica, and all replicas, would take on a host with plenty."""
     if trial.request.listed_accelerators:
         return []
     plenty = _with(view, kind, MOST_ON_ONE_HOST)
@@ -247,7 +247,10 @@ def _plentiful_counts(trial: Trial, view: HostView, kind: AcceleratorKind) -> li
 
 
 def _usage_on(trial: Trial, view: HostView, other: HostView) -> tuple[str, int, int] | None:
-    """Bytes of each, accelerators and tokens on another host in a host's place, if all fits."""
+    """Bytes of each accelerator, accelerators and tokens used if `other` replaces a host.
+
+    None = the replicas do not fit.
+    """
     if not trial.candidates(trial.request, [other]):
         return None
     seats = trial.seats(views=[other if one is view else one for one in trial.views])
@@ -263,9 +266,9 @@ def _number(seats: Sequence[Seat]) -> int:
 
 
 def _with(view: HostView, kind: AcceleratorKind, number: int) -> HostView:
-    """The host with so many accelerators of one kind instead of its own, and nothing on it.
+    """The host with `number` accelerators of one kind instead of its own, and nothing on it.
 
-    Its driver stays: one that is too old for the engine's image is too old for more of them.
+    It keeps its driver: a driver too old for the engine's image stays too old.
     """
     there = view.host.first(kind.type)
     driver = {"driver": there.driver, "runtime_version": there.runtime_version} if there else {}
@@ -280,8 +283,8 @@ def _bare(view: HostView, accelerators: Iterable[Accelerator]) -> HostView:
 
 
 def shortage(request: Request, fleet: FleetSnapshot, verdicts: Sequence[Verdict]) -> str:
-    """One line: the parts of the memory on the nearest miss; empty when memory is not short."""
-    # The policy `baseline` measures no single shape: its refusals have no count.
+    """One line with the parts of the memory on the nearest miss; empty if memory is not short."""
+    # The policy `baseline` does not measure against one shape, so its refusals have no count.
     memory = (one for one in verdicts if one.refusal == Reason.ACCELERATOR_MEMORY)
     short = [one for one in memory if one.count]
     if not short:

@@ -1,4 +1,4 @@
-"""Where a release goes that replaces another: alongside it, in its place, or back where one ran."""
+"""Where a replacing release goes: next to the other, in its place, or where an earlier one ran."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from moorage.spec import ModelSpec, ReplaceStrategy
 
 @dataclass(frozen=True, slots=True)
 class ReplacementPolicy:
-    """What `replace.strategy` allows a new release.
+    """The replacements that `replace.strategy` allows.
 
     Attributes:
         running: Release of the same model that serves now and could be started again; empty = none.
@@ -43,7 +43,7 @@ class ReplacementPolicy:
 
     @property
     def remedy(self) -> str:
-        """What would make it fit where only the strategy is in the way."""
+        """The change that would make it fit if only the strategy prevents it."""
         return (
             f"It fits instead of {self.running}, but `replace.strategy: {self.strategy}` asks for"
             " room for both: `auto` or `stop-first` would stop it first."
@@ -53,9 +53,12 @@ class ReplacementPolicy:
 def restore_placement(
     spec: ModelSpec, before: Placement, source: str, fleet: FleetSnapshot, running: str = ""
 ) -> Placement:
-    """The placement of an earlier release, alongside what runs or in its place; raises `TAKEN`.
+    """Restore an earlier release's placement, next to the running one or in its place.
 
-    Its ports are kept where they are free; else others are taken, unless the spec fixes them.
+    Ports that are free are kept; others are replaced, unless the spec fixes them.
+
+    Raises:
+        Refusal: `TAKEN` when its seats are missing or occupied.
     """
     if missing := missing_parts(before.seats, fleet):
         raise Refusal(Reason.TAKEN, "; ".join(missing))
@@ -73,14 +76,14 @@ def restore_placement(
 
 
 def missing_parts(seats: Iterable[Seat], fleet: FleetSnapshot) -> tuple[str, ...]:
-    """Hosts, runtimes and accelerators of seats that the fleet does not have any more."""
+    """Hosts, runtimes and accelerators of seats that the fleet no longer has, as messages."""
     hosts = {host.name: host for host in fleet.hosts}
     reasons = (_missing_part(seat, hosts.get(seat.host)) for seat in seats)
     return tuple(dict.fromkeys(reason for reason in reasons if reason))
 
 
 def pinned_spec(spec: ModelSpec, before: Placement, image: Image | None) -> ModelSpec:
-    """A spec that goes only where the image and the engine of an earlier release can run."""
+    """The spec, pinned to the engine, runtime, image and accelerator type of an earlier release."""
     first = before.seats[0]
     engine, place = spec.engine, spec.placement
     version = engine.version or (image.engine_version if image else "")
@@ -121,7 +124,7 @@ def _missing_part(seat: Seat, host: HostSnapshot | None) -> str:
 def _fit_seats(
     spec: ModelSpec, seats: tuple[Seat, ...], fleet: FleetSnapshot
 ) -> tuple[tuple[Seat, ...], str]:
-    """The seats with ports that are free, and why they do not fit; empty = they fit."""
+    """The seats, moved to free ports, and why they do not fit; empty = they fit."""
     if spec.port == "auto":
         seats = _with_free_ports(seats, fleet)
     obstacles = []
@@ -133,9 +136,9 @@ def _fit_seats(
 
 
 def _with_free_ports(seats: tuple[Seat, ...], fleet: FleetSnapshot) -> tuple[Seat, ...]:
-    """Seats with their own ports where those are free, else with the lowest that are.
+    """The seats, with occupied ports replaced by the lowest free ones.
 
-    A seat with several ports keeps them: they are parts of one whole.
+    A seat with several ports keeps them, because they belong together.
     """
     moved: list[Seat] = []
     for seat in seats:

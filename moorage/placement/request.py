@@ -1,4 +1,4 @@
-"""What is to be placed."""
+"""The request to place a replica."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from moorage.placement.runtime import ImagesThere
 from moorage.spec import Distributed, ModelSpec
 
 MOST_HOSTS = 64
-"""Hosts that a replica spans at most."""
+"""Most hosts that a replica spans."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One replica that needs a place.
+    """One replica to place.
 
     Attributes:
-        stated: The parallelism that the user's arguments fix; None = they fix none.
-        images: Which hosts have its image.
-        joined_by: What joins the hosts, if it spans several.
+        stated: The parallelism that the user's arguments state; None = they state none.
+        images: Finds the hosts that have its image.
+        joined_by: The mechanism that joins its hosts, if it spans several.
         ram_beside: Bytes of RAM for layers that are not on its accelerators.
         layers: Layers on its accelerators; 0 = all.
     """
@@ -48,12 +48,12 @@ class Request:
 
     @property
     def spec(self) -> ModelSpec:
-        """What the user wrote."""
+        """The model's spec."""
         return self.subject.spec
 
     @property
     def profile(self) -> ModelProfile:
-        """The model."""
+        """The model's profile."""
         return self.subject.profile
 
     def with_placement(self, **changes: object) -> Request:
@@ -64,7 +64,7 @@ class Request:
 
     @property
     def listed_accelerators(self) -> tuple[Key, ...]:
-        """Accelerators that the user listed; empty = none are."""
+        """Accelerators that the user listed; empty = none."""
         return listed_accelerators(self.spec)
 
     @property
@@ -79,11 +79,11 @@ class Request:
 
     @property
     def stated_split(self) -> Split | None:
-        """How the user's arguments cut the model up; None = they leave it open."""
+        """How the user's arguments split the model; None = they leave it open."""
         return Split(self.stated.tensor, self.stated.pipeline) if self.stated else None
 
     def is_own(self, release: str) -> bool:
-        """Whether a claim is the model's own: of one of its releases, or only proposed yet."""
+        """Whether a claim is the model's own: of one of its releases, or of this proposal ("")."""
         name = self.spec.name
         return not release or (release.startswith(name) and release.rpartition(".v")[0] == name)
 
@@ -94,13 +94,13 @@ class Request:
         return 0 if stated == "auto" else int(stated)
 
     def ram_for(self, accelerator_type: str, claimed: int) -> int:
-        """Bytes of RAM that go with so many bytes of accelerators of a type on one host."""
+        """Bytes of RAM that go with `claimed` bytes of accelerators of a type on one host."""
         ram = self.ram + self.ram_beside + self.engine.ram_asleep(self.spec, self.profile)
         return ram + self.engine.ram_on_accelerators(self.spec, accelerator_type, claimed)
 
     @property
     def spans_hosts(self) -> bool:
-        """Whether one replica may, and can, run on several hosts."""
+        """Whether the spec allows, and the engine supports, one replica on several hosts."""
         wanted = self.spec.placement
         may = wanted.across_hosts or (wanted.hosts != "auto" and wanted.hosts > 1)
         return may and self.engine.spans_hosts
@@ -113,11 +113,11 @@ class Request:
 
     @property
     def must_span(self) -> bool:
-        """Whether one host alone is not what the user wants."""
+        """Whether the user requires several hosts for each replica."""
         return self.hosts > 1
 
     def host_counts(self, there: int) -> range:
-        """Numbers of hosts, from two, that a replica may span where so many could take part."""
+        """Numbers of hosts, from two, that a replica may span if `there` hosts could take part."""
         most = min(there, MOST_HOSTS)
         if not self.hosts:
             return range(2, most + 1)
@@ -125,18 +125,18 @@ class Request:
 
     @property
     def may_overcommit(self) -> bool:
-        """Whether accelerators may be taken that are too full; only those listed by hand."""
+        """Whether accelerators may be overcommitted; only those that the user listed."""
         return bool(self.listed_accelerators) and self.spec.placement.overcommit
 
     @property
     def divisible_layers(self) -> int:
-        """Layers of which some may stay in RAM; 0 = the model has to be on accelerators whole."""
+        """Layers of which some may stay in RAM; 0 = all must be on accelerators."""
         memory = self.subject.memory
         may = self.spec.placement.partial_offload and self.engine.offloads_layers
         return memory.layers if may and isinstance(memory, GgufMemory) else 0
 
     def with_layers(self, layers: int) -> Request:
-        """The same request with so many layers on accelerators, and the shortest context."""
+        """The same request with `layers` layers on accelerators, and the shortest context."""
         memory, wanted = self.subject.memory, self.demand.request
         assert isinstance(memory, GgufMemory)
         wanted = replace(wanted, context=wanted.least_context, stated=True)
@@ -150,7 +150,7 @@ class Request:
 
     @property
     def within_limits(self) -> Request:
-        """The same request, without leave to overcommit, or to leave layers in RAM."""
+        """The same request, with overcommitment and partial offload forbidden."""
         if not (self.may_overcommit or self.divisible_layers):
             return self
         return self.with_placement(overcommit=False, partial_offload=False)
@@ -164,14 +164,14 @@ class Request:
 def request_for(
     subject: Subject, engine: EngineTraits, fleet: FleetSnapshot | None = None
 ) -> Request:
-    """What is to be placed when an engine serves a model.
+    """The request to place a model on an engine.
 
     Raises:
         Failure: `BAD_SPEC` when the arguments contradict the accelerators that the spec wants.
     """
     spec = subject.spec
     if by_baseline_rules(spec):
-        # Its rules refuse sizes that contradict each other or the model.
+        # Raise for sizes that contradict each other or the model.
         read_terms(spec, subject.profile, subject.adapter_bytes)
     demand = subject.demand(engine, fleet)
     request = Request(

@@ -9,4 +9,4 @@ class Role(StrEnum):
     LEADER = "leader"
     FOLLOWER = "follower"
     RAY_HEAD = "ray-head"
-    """Beside the leader: the head of the Ray cluster that joins the hosts."""
+    """Head of the Ray cluster that joins the hosts; runs next to the leader."""

@@ -15,7 +15,7 @@ def image_on(spec: ModelSpec, engine: EngineTraits, host: HostSnapshot, kind: st
     """The image that suits a host's processors and the driver of its accelerators.
 
     Raises:
-        Failure: `NO_IMAGE` when none can work.
+        Failure: `NO_IMAGE` when no image can work.
     """
     device = host.first(kind)
     versions = host.engine_versions(spec.engine.custom or engine.name)
@@ -38,10 +38,10 @@ def image_on(spec: ModelSpec, engine: EngineTraits, host: HostSnapshot, kind: st
 def choose_runtime(
     spec: ModelSpec, engine: EngineTraits, host: HostSnapshot, accelerator_type: str
 ) -> RuntimeName:
-    """The runtime for an engine on a host: a container where an image is known, else a program.
+    """The runtime for an engine on a host: a container if an image is known, else a process.
 
     Raises:
-        Refusal: `ENGINE` when none can run it, with the reason for each.
+        Refusal: `ENGINE` when no runtime can run it, with the reason for each.
     """
     wanted = spec.engine.runtime
     reasons: list[str] = []
@@ -106,9 +106,9 @@ def program_version(spec: EngineSpec, engine: EngineTraits, host: HostSnapshot) 
 
 
 def alike(host: HostSnapshot, kind: str) -> tuple[object, ...]:
-    """Equal for hosts on which an engine is started the same way for a type of accelerator.
+    """A key, equal for hosts on which an engine starts the same way on an accelerator type.
 
-    It may have addresses of what hosts share: whoever keeps it has to keep the host.
+    It contains ids of objects that hosts share: callers that keep the key must keep the host.
     """
     there, device = fields(host), host.first(kind)
     driver = (device.runtime_version, device.family) if device else ()
@@ -118,7 +118,7 @@ def alike(host: HostSnapshot, kind: str) -> tuple[object, ...]:
 
 
 class ImagesThere:
-    """Which hosts have the image that an engine would start from; chosen once for equal hosts."""
+    """Finds the hosts that have the engine's image; chooses the image once for equal hosts."""
 
     def __init__(self, spec: ModelSpec, engine: EngineTraits) -> None:
         self._spec, self._engine = spec, engine

@@ -1,4 +1,4 @@
-"""Which of several fitting hosts is best: a list of terms and their weights."""
+"""Scores candidates by weighted terms, and picks the best."""
 
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
@@ -16,7 +16,7 @@ from moorage.spec import Strategy
 PORT = Resource.PORT
 
 Term = Callable[[Request, Candidate, HostView, list[int]], float]
-"""Rates one host of a candidate, with the room that is taken there, from 0 to 1."""
+"""Rates one host of a candidate from 0 to 1, given the room on the accelerators to take."""
 
 
 def score_all(
@@ -24,7 +24,7 @@ def score_all(
 ) -> list[ScoredCandidate]:
     """The points of each candidate: the mean over its hosts, leader and followers alike.
 
-    A term that rates all hosts alike is not asked about each.
+    Terms that rate all hosts alike are computed once.
     """
     same = _same_for_all(request, views)
     columns = [
@@ -41,7 +41,7 @@ def score_all(
 
 
 def _same_for_all(request: Request, views: Sequence[HostView]) -> dict[Term, float]:
-    """Terms that rate all hosts alike, with the rate."""
+    """Terms that rate all hosts alike, with their rating."""
     hosts = [fields(view.host) for view in views]
     same: dict[Term, float] = {}
     if not any(host["images"] for host in hosts):
@@ -68,7 +68,7 @@ def _points(
 
 
 def _apart(request: Request, _candidate: Candidate, view: HostView, _room: list[int]) -> float:
-    """The fewer replicas of the model a host has already, the better; none at all counts most."""
+    """The fewer replicas of the model on the host, the higher."""
     replicas = 0
     for claim in fields(view.host)["claims"]:
         if claim.resource is PORT and not claim.links and request.is_own(claim.release):
@@ -79,7 +79,7 @@ def _apart(request: Request, _candidate: Candidate, view: HostView, _room: list[
 def _accelerators_free(
     _request: Request, candidate: Candidate, view: HostView, room: list[int]
 ) -> float:
-    """Room that is left on the accelerators that would be taken; on CPU, of the RAM."""
+    """Fraction left free on the accelerators to take; on CPU, of the RAM."""
     total = candidate.kind.total if candidate.kind else view.host.ram_total
     left = sum(room) / len(room) - candidate.needed
     return left / total if total and left > 0 else 0.0
@@ -92,7 +92,7 @@ def _accelerators_full(
 
 
 def _host_free(_request: Request, candidate: Candidate, view: HostView, _room: list[int]) -> float:
-    """Room on all accelerators of the host; on CPU, of its RAM."""
+    """Fraction free now on all accelerators of the host; on CPU, of its RAM."""
     if candidate.kind is None:
         return view.room.ram / view.host.ram_total if view.host.ram_total else 0.0
     room = total = 0
@@ -132,19 +132,23 @@ WEIGHTS: dict[Strategy, dict[str, tuple[float, Term]]] = {
         "image there": (3, _image_there),
     },
 }
-"""By strategy: each term with its points, 100 in all."""
+"""Terms with their points, 100 in all, by strategy."""
 
 
 DIGITS = 9
-"""Scores are compared to so many digits: beyond, they differ by the order of additions."""
+"""Decimals to which scores are compared: further digits depend on the order of additions."""
 
 
 ALIKE = 2 * 10**-DIGITS
-"""Scores that are further apart than this differ in their digits."""
+"""Scores further apart than this differ within `DIGITS`."""
 
 
 def best(request: Request, scored: Sequence[ScoredCandidate]) -> Candidate:
-    """The highest score; where the context is cut, the longest, then most room; then the tie."""
+    """The candidate with the highest score; a seed, else the order of the fleet, breaks ties.
+
+    If no candidate fits the whole context, the longest context wins, then the most room, then the
+    score.
+    """
     seed = request.spec.placement.seed
     near: Iterable[int] = range(len(scored))
     reach: dict[tuple[AcceleratorKind | None, Split], int] = {}
@@ -167,7 +171,7 @@ def best(request: Request, scored: Sequence[ScoredCandidate]) -> Candidate:
 def _reach(
     request: Request, scored: Sequence[ScoredCandidate]
 ) -> dict[tuple[AcceleratorKind | None, Split], int]:
-    """By kind and split the longest context on the accelerators, or in the RAM, with most room."""
+    """For each kind and split, the longest context on the candidate with the most room."""
     most: dict[tuple[AcceleratorKind | None, Split], Candidate] = {}
     for one in scored:
         key, candidate = (one.candidate.kind, one.candidate.split), one.candidate

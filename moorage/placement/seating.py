@@ -1,4 +1,4 @@
-"""From the best candidate to seats: which accelerators, how many bytes, which port."""
+"""Turns the best candidate into seats: accelerators, bytes and ports."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ def _for_candidate(request: Request, candidate: Candidate) -> Request:
 
 
 def _allocation(request: Request, candidate: Candidate) -> Allocation:
-    """What is taken of each accelerator of a candidate; beyond its room only by overcommitment."""
+    """Memory to take of each accelerator of a candidate; exceeds its room only if overcommitted."""
     assert candidate.kind is not None
     budget = max(candidate.budget, candidate.needed)
     return request.demand.fitted(candidate.kind, candidate.split, budget)
@@ -110,7 +110,7 @@ def _seat(
 
 
 def _in_ram(request: Request) -> str:
-    """How many layers are on accelerators, where some are not."""
+    """A note on the number of layers on accelerators, if some stay in RAM."""
     if not request.layers:
         return ""
     every, ram = request.divisible_layers, human_bytes(request.ram_beside)
@@ -125,7 +125,7 @@ def _cut(request: Request, tokens: int) -> str:
 def _accelerators(
     request: Request, candidate: Candidate, at: int, allocation: Allocation
 ) -> list[Accelerator]:
-    """The emptiest that may be taken, or with bin-packing the fullest that still do."""
+    """The emptiest usable accelerators, or with bin-packing the fullest that still have room."""
     view, taken = candidate.views[at], candidate.rooms[at]
     keys = request.listed_accelerators
     listed = {index for _, host, index in keys if host == view.host.name}
@@ -142,7 +142,7 @@ def _accelerators(
 
 
 def ports_on(request: Request, host: HostSnapshot) -> dict[str, Any]:
-    """The port on which it serves there, as stated or the lowest free one, and those after it."""
+    """The serving port on a host, as stated or the lowest free one, and further ports by use."""
     stated, names = request.spec.port, request.engine.services(request.spec)
     if stated == "auto":
         first, *others = free_ports(host, 1 + len(names))
@@ -152,7 +152,7 @@ def ports_on(request: Request, host: HostSnapshot) -> dict[str, Any]:
 
 
 def _taken(host: HostSnapshot, seat: Seat) -> HostSnapshot:
-    """The host with the seat's claims, which are no longer free either."""
+    """The host with the seat's claims added, and deducted from its free memory."""
     held = dict(zip(seat.accelerators, seat.accelerator_bytes, strict=True))
     ram = seat.ram_bytes + (sum(seat.accelerator_bytes) if host.unified_memory else 0)
     free = {item.index: item.memory_free - held.get(item.index, 0) for item in host.accelerators}
@@ -169,9 +169,9 @@ def _taken(host: HostSnapshot, seat: Seat) -> HostSnapshot:
 
 
 def overcommit_warnings(placement: Placement, fleet: FleetSnapshot) -> tuple[str, ...]:
-    """What is claimed of accelerators beyond what is free on them.
+    """Warnings about claims on accelerators beyond their free memory.
 
-    There are no warnings where a release stops first: its memory is not free in the snapshot yet.
+    None if a release stops first: the snapshot does not show its memory as free yet.
     """
     claimed: Counter[tuple[str, int]] = Counter()
     for seat in placement.seats:

@@ -1,4 +1,4 @@
-"""The strategies that look for candidates, and their order."""
+"""The strategies that search for candidates, and their order."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ Search = Callable[[Request, Sequence[HostView]], list[Candidate]]
 
 
 def strategies(request: Request) -> tuple[Search, ...]:
-    """In order; the first that finds a candidate decides. Listed accelerators are a filter."""
+    """The strategies for a request, in order. Listed accelerators are a filter, not a strategy."""
     alone, spans = not request.must_span, request.spans_hosts
     table: tuple[tuple[bool, Search], ...] = (
         (alone and not request.on_cpu, one_host),
@@ -39,13 +39,13 @@ def first_candidates(request: Request, views: Sequence[HostView]) -> list[Candid
     """The candidates of the first strategy that finds any."""
     for strategy in strategies(request):
         if candidates := strategy(request, views):
-            # A host on which the whole context fits is never passed over for one where it does not.
+            # Prefer hosts on which the whole context fits, whatever their score.
             return [candidate for candidate in candidates if candidate.is_full] or candidates
     return []
 
 
 def one_host(request: Request, views: Sequence[HostView]) -> list[Candidate]:
-    """The hosts that can take the replica on the fewest accelerators with which any can."""
+    """The hosts that can take the replica on the smallest number of accelerators that suffices."""
     largest: dict[AcceleratorKind, int] = {}
     for view in views:
         for kind, room in view.groups.items():
@@ -56,9 +56,9 @@ def one_host(request: Request, views: Sequence[HostView]) -> list[Candidate]:
         for kind in (kind for kind, most in largest.items() if layout.count <= most):
             least = request.demand.least(kind, layout.split)
             full = request.demand.full(kind, layout.split)
-            nowhere = kind.total + 1  # more than there is
+            nowhere = kind.total + 1  # more than any accelerator of the kind has
             bounds[kind] = (least.bytes if least else nowhere, full.bytes if full else nowhere)
-        # Hosts are read only where an empty accelerator has the room.
+        # Read the hosts only if an empty accelerator would have room.
         possible = any(needed <= kind.total for kind, (needed, _) in bounds.items())
         if possible and (candidates := _candidates(request, views, layout, bounds)):
             return candidates
@@ -93,7 +93,7 @@ def _candidates(
 
 
 def partly_offloaded(request: Request, views: Sequence[HostView]) -> list[Candidate]:
-    """The hosts that can take as many layers as any can, and the others in their RAM."""
+    """The hosts that can take the most layers on accelerators and the others in RAM."""
     for layers in range(request.divisible_layers - 1, 0, -1):
         part = request.with_layers(layers)
         roomy = [
@@ -107,7 +107,7 @@ def partly_offloaded(request: Request, views: Sequence[HostView]) -> list[Candid
 
 
 def on_cpu(request: Request, views: Sequence[HostView]) -> list[Candidate]:
-    """The hosts without usable accelerators that have the RAM and the cores."""
+    """The hosts without usable accelerators that have enough RAM and cores."""
     least, full = request.cpu_demand.least().bytes, request.cpu_demand.full().bytes
     candidates = []
     for view in views:
@@ -120,9 +120,9 @@ def on_cpu(request: Request, views: Sequence[HostView]) -> list[Candidate]:
 
 
 def on_many_cpus(request: Request, views: Sequence[HostView]) -> list[Candidate]:
-    """The fewest hosts that have the RAM and the cores, by tensor parallelism alone.
+    """A candidate of the fewest hosts with enough RAM and cores, by tensor parallelism alone.
 
-    With pipeline stages on CPU vLLM 0.32 dies at its first request.
+    With pipeline stages on CPU, vLLM 0.32 dies at its first request.
     """
     there = [view for view in views if not view.groups and not join_refusal(request, view.host)]
     for hosts in request.host_counts(len(there)):
@@ -146,10 +146,10 @@ def on_many_cpus(request: Request, views: Sequence[HostView]) -> list[Candidate]
 
 
 def overcommitted(request: Request, views: Sequence[HostView]) -> list[Candidate]:
-    """The candidates if nothing else were on the accelerators, with the least claim.
+    """The candidates as if the accelerators were empty, with the smallest claim.
 
-    An accelerator that is too small even when it is empty is left out, and so is one that shares
-    the host's RAM: beyond that, the host itself fails.
+    Left out are accelerators that are too small even when empty, and hosts with unified memory,
+    since overcommitting those makes the host itself fail.
     """
     views = [view for view in views if not view.host.unified_memory]
     empty = [

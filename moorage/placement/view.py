@@ -14,7 +14,7 @@ from moorage.placement.fit import Facts, Room, room_with
 
 
 class AcceleratorKind(NamedTuple):
-    """Accelerators that are alike: one rank needs the same on each of them.
+    """A kind of accelerator: one rank needs the same memory on each accelerator of a kind.
 
     Attributes:
         name: Product name; empty = unknown.
@@ -29,7 +29,7 @@ class AcceleratorKind(NamedTuple):
         return f"{self.name or self.type} ({human_bytes(self.total)})"
 
     def is_one_of(self, wanted: tuple[str, ...]) -> bool:
-        """Whether a type, a vendor or a name with `*` matches; nothing wanted matches all."""
+        """Whether a type, vendor or name pattern with `*` matches; an empty tuple matches all."""
         if not wanted:
             return True
         own = (self.type, VENDORS.get(self.type, ""))
@@ -39,7 +39,7 @@ class AcceleratorKind(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def kind_of(type: str, name: str, total: int) -> AcceleratorKind:
-    """The kind with these attributes, the same object for the same ones: dicts find it faster."""
+    """The kind with these attributes; cached, because dicts find identical objects faster."""
     return AcceleratorKind(type, name, total)
 
 
@@ -48,11 +48,11 @@ _facts_of_kind = itemgetter("type", "name", "memory_total")
 
 @dataclass(slots=True)
 class HostView:
-    """One host.
+    """One host with its room.
 
     Attributes:
-        groups: By kind of accelerator the room of each, most first; without those of which no
-            memory is known.
+        groups: Room on each accelerator by kind, largest first; accelerators of unknown memory are
+            left out.
     """
 
     host: HostSnapshot
@@ -61,14 +61,14 @@ class HostView:
 
 
 def view_of(host: HostSnapshot) -> HostView:
-    """Sort the accelerators of a host by kind."""
+    """The view of a host, with its accelerators grouped by kind."""
     accelerators = list(map(fields, host.accelerators))
     room = room_with(host, accelerators)
     return HostView(host, room, _groups(accelerators, room.memory))
 
 
 def select(view: HostView, chosen: Set[tuple[str, int]]) -> HostView:
-    """The same host with these accelerators (type, index) only, as far as they may be used."""
+    """The same host with only these accelerators (type, index), and only kinds in the view."""
     pairs = zip(view.host.accelerators, view.room.memory, strict=True)
     taken = [pair for pair in pairs if (pair[0].type, pair[0].index) in chosen]
     kinds = [_facts_of_kind(fields(item)) for item, _ in taken]
@@ -79,7 +79,7 @@ def select(view: HostView, chosen: Set[tuple[str, int]]) -> HostView:
 
 
 def narrowed(view: HostView, groups: dict[AcceleratorKind, list[int]]) -> HostView:
-    """The same host with these kinds of accelerators only."""
+    """The same host with only these groups of accelerators."""
     return HostView(view.host, view.room, groups)
 
 

@@ -1,4 +1,4 @@
-"""Texts of llama.cpp's log that show why a start failed, the most specific first.
+"""Patterns of llama.cpp's log that show why a start failed, the most specific first.
 
 The wordings are those of llama.cpp in November 2026 (`llama-model-loader.cpp`, `ggml-cuda.cu`,
 `server.cpp`).

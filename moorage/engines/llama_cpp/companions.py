@@ -1,4 +1,4 @@
-"""What llama.cpp loads with a model: LoRA adapters, one GGUF file each, and a draft model."""
+"""Files that llama.cpp loads with a model: LoRA adapters, one GGUF file each, and a draft model."""
 
 from collections.abc import Iterator
 
@@ -14,18 +14,18 @@ from moorage.spec import DraftMethod, EngineName
 
 NO_CACHE = "--no-cache-prompt"
 ADAPTERS_SINCE = 7827
-"""The first build of which it is known that it has the option above."""
+"""First build that is known to have `NO_CACHE`."""
 
 DRAFT_TYPE = "draft-simple"
 SEPARATORS = ':,"'
-"""Characters with which `--lora-scaled` separates files and scales."""
+"""Characters that separate or quote files and scales in `--lora-scaled`."""
 
 
 def adapter_flags(request: LaunchRequest) -> tuple[Flag, ...]:
-    """The files, each with a scale of 0: a request that takes none is answered by the model alone.
+    """The adapter files, each with scale 0, so that requests use an adapter only on demand.
 
-    llama-server (build 11549) keeps the beginning of a prompt whatever adapter computed it, and
-    continues it for a request without one.
+    llama-server (build 11549) caches the beginning of a prompt whatever adapter computed it, and
+    reuses it for requests without an adapter, so the cache is switched off.
     """
     files = ",".join(f"{path}:0" for _, path in _files(request))
     if not files:
@@ -37,7 +37,7 @@ def adapter_flags(request: LaunchRequest) -> tuple[Flag, ...]:
 
 
 def adapter_refusal(request: LaunchRequest) -> Failure | None:
-    """Why an adapter cannot be loaded: the build is older, it is for another architecture, ..."""
+    """Why an adapter cannot be loaded, such as an old build, or another architecture."""
     served, known = request.profile.model_type, request.arguments
     for item, path in _files(request):
         if known and NO_CACHE not in known.options:
@@ -65,7 +65,7 @@ def adapter_refusal(request: LaunchRequest) -> Failure | None:
 
 
 def adapter_warnings(request: LaunchRequest) -> tuple[str, ...]:
-    """How requests take the adapters, and stated ranks that have no effect."""
+    """Warnings on how requests select adapters, and on stated ranks, which have no effect."""
     names = [item.name for item, _ in _files(request)]
     ranks = [item.name for item in request.spec.lora if item.rank is not None]
     listed = ", ".join(f"{number} is {name}" for number, name in enumerate(names))
@@ -77,7 +77,7 @@ def adapter_warnings(request: LaunchRequest) -> tuple[str, ...]:
 
 
 def draft_flags(request: LaunchRequest) -> tuple[Flag, ...]:
-    """The file, the type and the lengths; without a type the file is loaded and never asked."""
+    """File, type and lengths of drafts; without a type, the draft model loads but stays unused."""
     wanted, folder = request.spec.speculative, draft_path(request)
     if wanted is None or not folder:
         return ()
@@ -93,7 +93,7 @@ def draft_flags(request: LaunchRequest) -> tuple[Flag, ...]:
 
 
 def draft_refusal(request: LaunchRequest) -> Failure | None:
-    """Why no drafts can be made: they are of another kind, or the build is older."""
+    """Why drafts are impossible: an unsupported method, or an old build."""
     wanted, build = request.spec.speculative, _build(request)
     if wanted and wanted.method != DraftMethod.DRAFT_MODEL:
         return Failure(
@@ -111,14 +111,14 @@ def draft_refusal(request: LaunchRequest) -> Failure | None:
 
 
 def _files(request: LaunchRequest) -> Iterator[tuple[Companion, str]]:
-    """The adapters, with their files as the engine sees them."""
+    """The adapters, with the paths of their files as the engine sees them."""
     items = (item for item in request.companions if item.role == AssetRole.ADAPTER)
     for item, adapter in zip(items, adapters(request), strict=True):
         yield item, f"{adapter.path}/{item.model.files[0].name}"
 
 
 def _build(request: LaunchRequest) -> int:
-    """The build that will run; 0 = not known."""
+    """The build that will run; 0 = unknown."""
     program = request.host.program(EngineName.LLAMA_CPP)
     there = program.version if program and not request.in_container else ""
     version = request.image.engine_version if request.image else there

@@ -1,7 +1,7 @@
 """llama.cpp's server: GGUF models on CPU and on accelerators.
 
-As a process it is the server in the xllamacpp wheel, which has no command line of its own:
-`moorage.adapters.engines.llama_server` gives it that of llama-server. Containers hold llama-server.
+As a process it is the server in the xllamacpp wheel, which has no command line:
+`moorage.adapters.engines.llama_server` adds llama-server's. Containers run llama-server itself.
 """
 
 from collections.abc import Iterator
@@ -32,10 +32,10 @@ from moorage.spec import EngineName, Mode, ModelSpec
 
 API_KEY = "LLAMA_API_KEY"
 PROGRAM_IN_IMAGE = "/app/llama-server"
-"""Where the official images have it."""
+"""Path of the program in the official images."""
 
 MODES = {Mode.EMBEDDING: "--embedding", Mode.RERANKING: "--reranking"}
-"""Options that make it serve another mode than text."""
+"""Options that switch the server to other modes than text."""
 
 
 class LlamaCpp(Engine):
@@ -55,7 +55,7 @@ class LlamaCpp(Engine):
         path="/metrics",
         running="llamacpp:requests_processing",
         waiting="llamacpp:requests_deferred",
-        # Its tokens are counted when a request ends.
+        # It counts tokens only when a request ends.
         progress=("llamacpp:tokens_predicted_total", "llamacpp:prompt_tokens_total"),
         guarded=True,
     )
@@ -71,20 +71,20 @@ class LlamaCpp(Engine):
     log_causes = LOG_CAUSES
 
     def adapter_name(self, model: str, adapter: str) -> str:
-        """None: a request lists adapters in its field `lora`."""
+        """Empty: a request lists adapters in its field `lora`."""
         return ""
 
     def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
-        """Weights, a cache of two-byte elements, and the server."""
+        """RAM of weights, cache with two-byte elements, prompt cache and server."""
         cache = profile.context * (profile.kv_bytes_per_token or 0)
         return int(profile.weight_bytes * 1.2) + cache + PROMPT_CACHE + PROCESS, cache
 
     def ram_on_accelerators(self, spec: ModelSpec, accelerator_type: str, claimed: int) -> int:
-        """The server, and the beginnings of prompts that it keeps."""
+        """RAM of the server and its prompt cache."""
         return PROMPT_CACHE + PROCESS
 
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
-        """The program and the file of the model, then what follows from spec, seat and mode."""
+        """The program and the model's file, then the flags derived from spec, seat and mode."""
         program = PROGRAM_IN_IMAGE if request.in_container else self.start_of(request)
         model = f"{request.engine_model_path}/{model_file(request.files)}"
         return (
@@ -101,19 +101,19 @@ class LlamaCpp(Engine):
         )
 
     def rules(self, *, in_container: bool) -> Rules:
-        """The server in the wheel, which runs as a process, has some of the options."""
+        """The rules; the server in the wheel, run as a process, has only some of the options."""
         return RULES if in_container else RULES_OF_WHEEL
 
     def argument_version(self, version: str) -> str:
-        """The build."""
+        """The number of the build."""
         return build_of(version)
 
     def refusal(self, request: LaunchRequest) -> Failure | None:
-        """Refuses drafts and adapters of other kinds."""
+        """Refuses drafts and adapters that llama.cpp cannot use."""
         return draft_refusal(request) or adapter_refusal(request)
 
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
-        """How requests name the adapters, and what the build cannot be told."""
+        """Warnings about adapters, and about options that the build lacks."""
         unknown = [flag for flag in _derived(request) if not _knows(request, flag)]
         return (
             *adapter_warnings(request),
@@ -143,7 +143,7 @@ def _derived(request: LaunchRequest) -> tuple[Flag, ...]:
 
 
 def _knows(request: LaunchRequest, flag: Flag) -> bool:
-    """Whether the build has an option, as far as is known."""
+    """Whether the build has the option; true if its options are unknown."""
     return request.arguments is None or flag.tokens[0] in request.arguments.options
 
 
@@ -156,7 +156,7 @@ def _projector(request: LaunchRequest) -> tuple[Flag, ...]:
 
 
 def _context(request: LaunchRequest) -> tuple[Flag, ...]:
-    """The context of all slots together, each rounded up as the server does."""
+    """The total context of all slots, each rounded up as in the server."""
     seat = request.seat
     tokens, need = seat.tokens or request.profile.context, seat.cpu_need or seat.need
     slots = need.concurrency if need else wanted_concurrency(request.spec, tokens)

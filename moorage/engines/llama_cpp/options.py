@@ -1,6 +1,6 @@
-"""The options of llama-server: other names, and those that fields of the spec stand for.
+"""The options of llama-server: other names, and options that fields of the spec replace.
 
-All that it takes, by build, is in `schemas.json`.
+All options by build are in `schemas.json`.
 """
 
 from moorage.engines.llama_cpp.wheel import FIELDS
@@ -20,7 +20,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "--threads": ("-t",),
     "--verbosity": ("-lv", "--log-verbosity"),
 }
-"""Other names of the options that moorage gives."""
+"""Other names of the options that moorage sets."""
 
 ADDRESS = "moorage decides how the engine is reached, and asks it there"
 COUNTED = "the claim has to hold the layers, so placement decides how many go there"
@@ -59,8 +59,10 @@ REFUSED: tuple[tuple[str, str, str], ...] = (
     ("", OWN_FILES, "--json-schema-file --lookup-cache-static --lookup-cache-dynamic"),
     ("", OWN_FILES, "--ui-config-file --webui-config-file --video-ffmpeg-dir"),
 )
-"""Refused options: the field that stands for them, and why. An option of any build has one name
-here; its other names are refused with it."""
+"""Refused options, with the field that replaces them and the reason.
+
+Each option is listed under one name; its other names are refused as well.
+"""
 
 OVERRIDING = {
     "--ctx-size": "context",
@@ -101,12 +103,12 @@ RULES_OF_WHEEL = RULES.model_copy(
         )
     }
 )
-"""Of the process runtime."""
+"""Rules for the process runtime."""
 
 DRAFTS_SINCE = 9235
-"""The first build that is known to make drafts of a type (`--spec-type`)."""
+"""First build that is known to have `--spec-type`."""
 
 
 def build_of(version: str) -> str:
-    """The number of a build; it ends the wheel's version, too: `2026.10.11549`, `b11549`."""
+    """The number of a build, from a version such as `2026.10.11549` (wheel) or `b11549`."""
     return version.rpartition(".")[2].removeprefix("b")

@@ -1,4 +1,4 @@
-"""The options of llama-server that the server in the xllamacpp wheel has, and their fields."""
+"""The options of llama-server that the server in the xllamacpp wheel supports, and their fields."""
 
 _TABLE = """
 --threads: cpuparams.n_threads
@@ -105,5 +105,7 @@ FIELDS: dict[str, str] = {
     option: fields.strip()
     for option, _, fields in (line.partition(":") for line in _TABLE.strip().splitlines())
 }
-"""By one name of an option the paths of its value in `CommonParams` (xllamacpp 2026.10); `-` =
-the opposite of a switch, `=` a value that is always the same."""
+"""For one name of each option, the paths of its value in `CommonParams` (xllamacpp 2026.10).
+
+`-` marks an inverted switch, `=` a constant value.
+"""

@@ -1,4 +1,4 @@
-"""The arguments of an engine by version, and the rules about them that no schema holds."""
+"""The arguments of an engine by version, and rules for arguments that schemas cannot express."""
 
 from enum import StrEnum
 from functools import cached_property
@@ -17,12 +17,12 @@ class Kind(StrEnum):
     INTEGER = "integer"
     NUMBER = "number"
     READABLE_INTEGER = "readable-integer"
-    """As an integer, or with a letter behind it: `32k` = 32000, `32K` = 32768."""
+    """An integer, optionally with a letter after it: `32k` = 32000, `32K` = 32768."""
 
     READABLE_INTEGER_OR_AUTO = "readable-integer-or-auto"
     JSON = "json"
     OBJECT = "object"
-    """A JSON object, in which bare numbers may have a letter behind them."""
+    """A JSON object, in which bare numbers may have a letter after them."""
 
     TEXT_OR_OBJECT = "text-or-object"
     ADAPTERS = "adapters"
@@ -40,13 +40,13 @@ class Argument(Value):
     """One argument.
 
     Attributes:
-        options: Its names with their dashes; the first is the one used in messages.
-        values: How many: None = one, a number, `?` = at most one, `+` = some, `*` = any number.
+        options: Its names with their dashes; messages use the first.
+        values: How many: None = one, a number, `?` = at most one, `+` = one or more, `*` = any.
         choices: The only values that are allowed; empty = any.
         any_case: Whether choices may be written in any case, with dashes for underscores.
         none: Whether an empty value and `None` stand for no value.
         keys: The only keys of a JSON object that are allowed; empty = any.
-        removed: What the engine says to use instead, where it knows the name only to refuse it.
+        removed: The replacement that the engine names, if it knows the option only to refuse it.
     """
 
     options: tuple[str, ...]
@@ -72,20 +72,20 @@ class Argument(Value):
 
 
 class Grammar(StrEnum):
-    """How an engine reads the words of its command line."""
+    """How an engine parses the words of its command line."""
 
     FLEXIBLE = "flexible"
-    """As vLLM: a unique prefix of an option, `_` for `-`, `--k=v`, JSON by keys."""
+    """vLLM's: unique prefixes of options, `_` for `-`, `--k=v`, JSON by keys."""
 
     EXACT = "exact"
-    """As click: options are taken only as they are spelled; `--k=v`."""
+    """click's: options only in their exact spelling; `--k=v`."""
 
     WORDS = "words"
-    """As llama-server: an option and each of its values are words of their own."""
+    """llama-server's: an option and each of its values are separate words."""
 
 
 class Schema(Value):
-    """All arguments of one version, as it is kept in a file."""
+    """All arguments of one version, as stored in a file."""
 
     format: Literal[1] = 1
     engine: str
@@ -95,54 +95,54 @@ class Schema(Value):
 
     @cached_property
     def options(self) -> dict[str, Argument]:
-        """Every name, short ones and negative ones too."""
+        """Arguments by each of their names, short and negative names included."""
         return {option: argument for argument in self.arguments for option in argument.options}
 
 
 class RemovedOption(Value):
-    """An option that the engine dropped."""
+    """An option that the engine removed."""
 
     instead: str = ""
     """Its replacement, in words; empty = none."""
 
     since: str = ""
-    """The first version without it, where no schema shows it; empty = not known."""
+    """First version without it, if no schema shows that; empty = unknown."""
 
 
 class ReservedOption(Value):
-    """An option whose value a field of the spec decides; empty = none does."""
+    """An option whose value a field of the spec decides; `field` empty = no field does."""
 
     field: str
     refused: str = ""
-    """Why the option is not allowed; empty = it is."""
+    """Why the option is not allowed; empty = it is allowed."""
 
 
 class Subset(Value):
-    """Some of an engine's options: those that a program has that runs in its place."""
+    """The options of an engine that a program running in its place supports."""
 
     options: frozenset[str]
-    """One name of each."""
+    """One name of each option."""
 
     refused: str
-    """Why others are not allowed."""
+    """Why other options are not allowed."""
 
     suggestion: str
 
 
 class Rules(Value):
-    """Rules for an engine's arguments that no schema holds."""
+    """Rules for an engine's arguments that schemas cannot express."""
 
     title: str
-    """The engine's name as people write it."""
+    """The engine's name in messages."""
 
     reserved: dict[str, ReservedOption] = {}
-    """Options whose values fields decide, by their first name."""
+    """Options whose values fields of the spec decide, by their first name."""
 
     removed: dict[str, RemovedOption] = {}
-    """Options that were dropped; `*` in a name stands for any ending."""
+    """Removed options; `*` in a name matches any ending."""
 
     extracted_as: EngineName | None = None
-    """The engine whose arguments `moorage schema` can ask a version for; None = it cannot."""
+    """The engine whose arguments `moorage schema` can read from a version; None = it cannot."""
 
     subset: Subset | None = None
-    """The options of what runs in place of the engine; None = all of the engine's."""
+    """The options of a program that runs in place of the engine; None = all of the engine's."""

@@ -1,4 +1,4 @@
-"""The check of the user's arguments before anything starts: against one version, or several."""
+"""The check of the user's arguments before anything starts, against one version or several."""
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,17 +23,17 @@ from moorage.spec.image_reference import parse_reference
 from moorage.spec.patterns import secret_option
 
 MOST_UNKNOWN = 20
-"""Unknown options for which the nearest known one is computed, which takes milliseconds each."""
+"""Most unknown options to report: finding the nearest known option takes milliseconds each."""
 
 Schemas = Callable[[], Sequence[Schema]]
 """Returns the schemas of all known versions, the newest first."""
 
 
 class ArgumentCheck(Value):
-    """A check that found no mistake."""
+    """The result of a check without mistakes."""
 
     against: str = ""
-    """Engine and version whose arguments were asked; empty = none are known, or none were given."""
+    """Engine and version of the schema that was used; empty = no schema, or no arguments."""
 
     warnings: tuple[str, ...] = ()
 
@@ -44,9 +44,9 @@ def check_arguments(
     """Check `engine.args` for the version that will run.
 
     Args:
-        engine: What the user wrote.
+        engine: The user's engine spec.
         rules: Further rules of the engine.
-        schema: Of that version; None = not known, so no argument counts as unknown.
+        schema: The version's schema; None = unknown, so no argument counts as unknown.
         every: The schemas of all versions.
 
     Raises:
@@ -57,7 +57,7 @@ def check_arguments(
         return ArgumentCheck()
     problems, notes = judge(words, schema, rules, every)
     _require_none(problems)
-    # Of a version that is not known, no schema tells that an option is a secret's.
+    # Also find secrets that the schema-based rules miss, such as those of an unknown version.
     refuse_secrets(engine)
     if schema is None:
         return ArgumentCheck(warnings=(*notes, _unchecked(engine, rules)))
@@ -70,13 +70,13 @@ def check_likely(
     """Check `engine.args` while several versions are possible.
 
     Args:
-        engine: What the user wrote.
+        engine: The user's engine spec.
         rules: Further rules of the engine.
-        schemas: Of the versions that may run; None among them = one that is not known.
+        schemas: Schemas of the versions that may run; None among them = an unknown version.
         every: The schemas of all versions.
 
     Raises:
-        Failure: `BAD_SPEC` with the mistakes for the first one, when none takes the arguments.
+        Failure: `BAD_SPEC` with the mistakes for the first version, if no version accepts them.
     """
     words = words_of(engine)
     if not words:
@@ -88,15 +88,15 @@ def check_likely(
 
 
 class Judgement(NamedTuple):
-    """The result of a check: mistakes, and warnings; the engine accepts words without mistakes."""
+    """Mistakes and warnings of a check; the engine accepts words without mistakes."""
 
     problems: tuple[Problem, ...] = ()
     notes: tuple[str, ...] = ()
 
 
 def judge(words: tuple[str, ...], schema: Schema | None, rules: Rules, every: Schemas) -> Judgement:
-    """Check words of a command line; without a schema only by the rules for every version."""
-    known = schema or every()[0]  # Any schema recognises other spellings of an option.
+    """Check words of a command line; without a schema, only by the rules for all versions."""
+    known = schema or every()[0]  # any schema recognises other spellings of an option
     reading = read(words, known)
     fields = _by_fields(reading, known, rules.reserved)
     if schema is None:
@@ -118,7 +118,7 @@ def judge(words: tuple[str, ...], schema: Schema | None, rules: Rules, every: Sc
 def _by_fields(
     reading: Reading, schema: Schema, reserved: Mapping[str, ReservedOption]
 ) -> Judgement:
-    """Problems and notes of options that fields decide, under any of their names."""
+    """Problems and notes about options that fields of the spec decide, by any of their names."""
     found = {
         option: reserved[name]
         for option in reading.given
@@ -136,7 +136,7 @@ def _by_fields(
 
 
 def _absent(reading: Reading, schema: Schema, rules: Rules) -> Iterator[Problem]:
-    """Options that the engine refuses since it dropped them, or that what runs instead lacks."""
+    """Problems of options that the engine removed, or that the program in its place lacks."""
     for option in dict.fromkeys(reading.given):
         argument = schema.options[option]
         if argument.removed:
@@ -147,7 +147,7 @@ def _absent(reading: Reading, schema: Schema, rules: Rules) -> Iterator[Problem]
 
 
 def _unknown(option: str, schema: Schema, rules: Rules, others: Sequence[Schema]) -> Problem:
-    """The problem of an option that a version does not know: gone, still to come, or mistyped."""
+    """The problem of an option that a version lacks: removed, added later, or mistyped."""
     message = f"{rules.title} {schema.version} does not know it"
     here = version_key(schema.version)
     ordered = sorted(others, key=lambda other: version_key(other.version))
@@ -177,7 +177,7 @@ def _unknown(option: str, schema: Schema, rules: Rules, others: Sequence[Schema]
 
 
 def _successor(entry: RemovedOption | None, notice: Deprecation | None = None) -> str:
-    """What took the place of a dropped option, as the rules say or the engine itself did."""
+    """The replacement of a removed option, by the rules, else by the engine's own notice."""
     if entry and entry.instead:
         return f"{entry.instead}."
     if notice and notice.instead:
@@ -186,7 +186,7 @@ def _successor(entry: RemovedOption | None, notice: Deprecation | None = None) -
 
 
 def _near(option: str, schema: Schema, others: Sequence[Schema]) -> str:
-    """The closest option of this version, else of another."""
+    """A suggestion with the closest option of this version, else of another version."""
     if near := difflib.get_close_matches(option, schema.options, n=1):
         return f"Did you mean `{near[0]}`?"
     versions = {name: other.version for other in others for name in other.options}
@@ -206,12 +206,12 @@ def _deprecation_notes(reading: Reading, schema: Schema) -> list[str]:
 
 
 def likely_versions(engine: EngineSpec, default: str, installed: str | None) -> tuple[str, ...]:
-    """Versions that may run, the likeliest first, by the spec; empty = not known.
+    """Versions that may run by the spec, the likeliest first; empty = unknown.
 
     Args:
-        engine: What the user wrote.
-        default: Version whose image is taken when the spec names none.
-        installed: Version that is installed on this machine; None = none is.
+        engine: The user's engine spec.
+        default: Version whose image is used if the spec names none.
+        installed: Version installed on this machine; None = not installed.
     """
     if engine.version:
         return (engine.version,)
@@ -228,7 +228,7 @@ def likely_versions(engine: EngineSpec, default: str, installed: str | None) -> 
 
 
 def refuse_secrets(engine: EngineSpec) -> None:
-    """Refuse options whose value is a secret, whatever program reads them.
+    """Refuse options with secret values, whatever program reads them.
 
     Raises:
         Failure: `BAD_SPEC`, without the value.
@@ -243,7 +243,7 @@ def refuse_secrets(engine: EngineSpec) -> None:
 
 
 def words_of(engine: EngineSpec) -> tuple[str, ...]:
-    """The words for the engine's own parser; none where another program reads them."""
+    """The words for the engine's own parser; none if another program reads them."""
     own = engine.command is None and engine.entrypoint is None
     return engine.arguments.words if own else ()
 

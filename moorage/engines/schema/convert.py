@@ -1,4 +1,4 @@
-"""Conversion of words to the values of an argument, as vLLM's own types accept them.
+"""Conversion of words to values of an argument, by the rules of vLLM's own types.
 
 Source: `utils/argparse_utils.py`, `engine/arg_utils.py` and the launcher's `cli_args.py` of vLLM
 0.32. `tests/engines/schema/` compares these rules with the parser itself.
@@ -15,16 +15,16 @@ from moorage.engines.schema.argument import Argument, Kind
 from moorage.spec.arguments import WRITTEN
 
 MOST_SHOWN = 100
-"""Characters of a word that is repeated."""
+"""Most characters of an option to show in a message."""
 
 
 class Problem(Value):
     """One mistake.
 
     Attributes:
-        option: The option that it is about.
-        message: What is wrong with it.
-        suggestion: What to write instead; empty = nothing is near.
+        option: The option with the mistake.
+        message: The mistake.
+        suggestion: What to write instead; empty = no suggestion.
     """
 
     option: str
@@ -50,7 +50,7 @@ MANY = 12
 
 
 class NotAccepted(Exception):
-    """A word that is no value; the message says what is expected, `suggestion` what is near."""
+    """An invalid value; the message says what is expected, `suggestion` names a close value."""
 
     def __init__(self, message: str, suggestion: str = "") -> None:
         super().__init__(message)
@@ -58,7 +58,7 @@ class NotAccepted(Exception):
 
 
 def problem_of(argument: Argument, word: str) -> Problem | None:
-    """What is wrong with a value; None when the engine takes it."""
+    """The problem with a value; None = the engine accepts it."""
     if argument.none and word in NOTHING:
         return None
     try:
@@ -85,10 +85,10 @@ def _number(word: str) -> float:
 
 
 def readable(word: str) -> int:
-    """A whole number that may have a letter behind it.
+    """A whole number, optionally with a letter after it.
 
     Raises:
-        NotAccepted: When it is none.
+        NotAccepted: When the word is not such a number.
     """
     match = READABLE.fullmatch(word.strip())
     if not match:

@@ -1,4 +1,4 @@
-"""The arguments of all versions of an engine in one table, as moorage ships it."""
+"""The table of the arguments of all versions of an engine, which moorage ships."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -10,22 +10,22 @@ from moorage.engines.schema.argument import Argument, Grammar, Schema
 
 
 class Span(Value):
-    """An argument, and the versions that have it as it is described."""
+    """An argument, and the range of versions that have it with this description."""
 
     argument: Argument
     since: str = ""
-    """The first of them; empty = the oldest of all."""
+    """First version of the range; empty = the oldest of the table."""
 
     until: str = ""
-    """The last of them; empty = the newest of all."""
+    """Last version of the range; empty = the newest of the table."""
 
 
 class History(Value):
-    """What every version takes.
+    """The arguments of every version.
 
     Attributes:
-        versions: The oldest first.
-        spans: By the argument's first name, then by version.
+        versions: All versions, the oldest first.
+        spans: Sorted by the argument's first name.
     """
 
     format: Literal[2] = 2
@@ -54,7 +54,7 @@ def schemas_of(history: History) -> tuple[Schema, ...]:
 
 
 def history_of(schemas: Sequence[Schema]) -> History:
-    """The table of schemas of one engine, at least one; a later one of a version replaces it."""
+    """The table of one engine's schemas, of which a later one replaces others of its version."""
     latest = {one.version: one for one in schemas}
     ordered = sorted(latest.values(), key=lambda one: version_key(one.version))
     spans = sorted(_spans(ordered), key=lambda one: one.argument.name)
@@ -67,7 +67,7 @@ def history_of(schemas: Sequence[Schema]) -> History:
 
 
 def _spans(ordered: Sequence[Schema]) -> Iterator[Span]:
-    """A span for each run of versions that describe an argument alike."""
+    """A span for each run of versions with the same description of an argument."""
     having: dict[Argument, list[int]] = {}
     for index, schema in enumerate(ordered):
         for argument in schema.arguments:
@@ -84,7 +84,7 @@ def _spans(ordered: Sequence[Schema]) -> Iterator[Span]:
 
 
 def written(history: History) -> str:
-    """The table as JSON, one span a line."""
+    """The table as JSON, one span per line."""
     head = history.model_dump_json(exclude={"spans"}, exclude_defaults=True)
     lines = ",\n".join(span.model_dump_json(exclude_defaults=True) for span in history.spans)
     return f'{head[:-1]}, "spans": [\n{lines}\n]}}\n'

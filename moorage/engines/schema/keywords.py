@@ -11,14 +11,14 @@ from moorage.spec.tokenize import is_option
 
 
 def keywords(words: Sequence[str], schema: Schema) -> dict[str, Any]:
-    """What an engine's own parser would make of words, by the name of the field.
+    """The values that an engine's own parser would read from words, by the name of the field.
 
     Args:
-        words: Of a command line; the last writing of an option counts.
-        schema: What the version knows.
+        words: Words of a command line; the last occurrence of an option counts.
+        schema: The arguments of the version.
 
     Raises:
-        Failure: `BAD_SPEC` for an option that is unknown or cut short, or a value that is none.
+        Failure: `BAD_SPEC` for an unknown or abbreviated option, or an invalid value.
     """
     found: dict[str, Any] = {}
     for option, values in _options(_rewritten(words, schema)):
@@ -55,7 +55,7 @@ def _options(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
 
 
 def _field(argument: Argument) -> str:
-    """vLLM's fields are named as the first of their long options."""
+    """The field's name, which in vLLM equals the argument's first long option."""
     name = next(name for name in argument.options if name.startswith("--"))
     return name.removeprefix("--").replace("-", "_")
 

@@ -1,4 +1,4 @@
-"""Reading words as llama-server does: an option and each of its values are words of their own."""
+"""Reads words as llama-server does: an option and each of its values are separate words."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,13 +12,13 @@ def plain_options(
 ) -> Iterator[tuple[str, Argument | None, tuple[str, ...]]]:
     """Each option with its argument and its values, in order.
 
-    What follows an option is its value, whatever it looks like. A word that is no option has no
-    argument, and the words up to the next option with it.
+    The word after an option is its value, whatever it looks like. A word that is not a known option
+    has no argument; its values are the words up to the next option.
     """
     rest = list(words)
     while rest:
         word = rest.pop(0)
-        # Its parser takes `_` for `-` (`common_params_parse_ex` in `common/arg.cpp`).
+        # The parser accepts `_` for `-` (`common_params_parse_ex` in `common/arg.cpp`).
         name = word.replace("_", "-") if word.startswith("--") else word
         argument = schema.options.get(name)
         count = _count(argument) if argument else _words_of_nothing(rest)
@@ -37,7 +37,7 @@ def _words_of_nothing(rest: Sequence[str]) -> int:
 
 
 def problems_of(option: str, argument: Argument, values: Sequence[str]) -> tuple[Problem, ...]:
-    """What is wrong with an option that the engine knows."""
+    """The problems of an option that the engine knows."""
     wanted = _count(argument)
     if len(values) < wanted:
         missing = "its value is missing" if wanted == 1 else f"it needs {wanted} values"

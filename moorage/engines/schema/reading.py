@@ -1,9 +1,9 @@
-"""Reading the user's words as the engine's parser would: vLLM's, unless a schema says otherwise.
+"""Reads the user's words like the engine's parser: vLLM's, unless a schema says otherwise.
 
-First the words are rewritten as in `FlexibleArgumentParser.parse_args` (`utils/argparse_utils.py`
-of vLLM 0.32; `-O` as in versions before 0.12, where the schema has no `--optimization-level`):
-dashes, `-O3`, and JSON by keys. Then argparse, built from a schema, decides about prefixes, values
-and the ends of options, as in vLLM. Values are judged by `convert.py`.
+First it rewrites words as in `FlexibleArgumentParser.parse_args` (`utils/argparse_utils.py` of vLLM
+0.32; `-O` as before 0.12 if the schema has no `--optimization-level`): dashes, `-O3`, and JSON by
+keys. Then argparse, built from a schema, handles prefixes, values and the ends of options, as in
+vLLM. `convert.py` checks values.
 """
 
 import argparse
@@ -22,17 +22,17 @@ from moorage.spec.arguments import WRITTEN
 from moorage.spec.tokenize import is_option
 
 LEVELS = ("0", "1", "2", "3")
-"""What may follow `-O` as a word of its own."""
+"""Words that may follow `-O` as its level."""
 
 NAME = re.compile(r"(?<=--)[^.=]*")
 """The part of an option in which `_` means `-`: up to the first key or value."""
 
 
 def rewritten(words: Sequence[str], schema: Schema) -> list[str]:
-    """The words as argparse gets to see them; a parser that is exact gets what was written.
+    """The words that argparse receives; an exact parser receives them unchanged.
 
     Raises:
-        NotAccepted: When an option with a key has no value; its first argument is the option.
+        NotAccepted: When an option with a key has no value; the message is the option.
     """
     if schema.grammar != Grammar.FLEXIBLE:
         return list(words)
@@ -48,7 +48,7 @@ def _dashed(word: str) -> str:
 
 
 def _levels(words: Sequence[str], schema: Schema) -> list[str]:
-    """`-O3`, `-O=3` and `-O 3` as the option that they stand for."""
+    """The words with `-O3`, `-O=3` and `-O 3` replaced by the full option."""
     option, keys = _level_option(schema)
     done: list[str] = []
     for index, word in enumerate(words):
@@ -61,7 +61,7 @@ def _levels(words: Sequence[str], schema: Schema) -> list[str]:
 
 
 def _level_option(schema: Schema) -> tuple[str, bool]:
-    """What `-O` stands for, and whether it may have keys itself (`-O.level 3`)."""
+    """The option that `-O` abbreviates, and whether `-O` may have keys itself (`-O.level 3`)."""
     if "--optimization-level" in schema.options:
         return "--optimization-level", False
     short = schema.options.get("-O")
@@ -69,7 +69,7 @@ def _level_option(schema: Schema) -> tuple[str, bool]:
 
 
 def _gathered(words: Sequence[str]) -> list[str]:
-    """Values by key (`--a.b c`, `--a.b+ c,d`) become JSON at the end, one for each option."""
+    """The words with values by key (`--a.b c`, `--a.b+ c,d`) joined to JSON at the end."""
     kept: list[str] = []
     objects: dict[str, dict[str, Any]] = {}
     rest = iter(words)
@@ -123,17 +123,17 @@ def _merge(into: dict[str, Any], more: dict[str, Any]) -> None:
 
 
 MODEL = "model"
-"""Stands where the model stands: before the user's words."""
+"""Placeholder for the model, which comes before the user's words."""
 
 
 class Reading(Value):
-    """What was read.
+    """The options and problems in a command line.
 
     Attributes:
-        given: Options that were recognised, prefixes in full, in the user's order.
+        given: Recognised options, prefixes completed, in the user's order.
         unknown: Options that the engine does not know.
         stray: Words that belong to no option.
-        problems: What is wrong with the others.
+        problems: Other mistakes.
     """
 
     given: tuple[str, ...] = ()
@@ -144,22 +144,22 @@ class Reading(Value):
 
 @lru_cache(maxsize=64)
 def read(words: tuple[str, ...], schema: Schema) -> Reading:
-    """Read words; a mistake that hides what follows it ends the reading.
+    """Read words; reading stops at a mistake that hides the following words.
 
-    The steps of a deploy that check the arguments of a spec share one reading for each version.
+    Cached, because several steps of a deploy check the same arguments for the same version.
 
     Args:
-        words: Of a command line.
-        schema: What the engine knows.
+        words: Words of a command line.
+        schema: The arguments of the version.
     """
     return Reader(schema).read(words)
 
 
 class Reader:
-    """Reads many lines for one version; building its parser takes some milliseconds.
+    """Reads command lines for one version; building its parser takes some milliseconds.
 
     Args:
-        schema: What the engine knows.
+        schema: The arguments of the version.
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -171,7 +171,7 @@ class Reader:
         return _parser(self._schema, self._problems)
 
     def read(self, words: Sequence[str]) -> Reading:
-        """Read words."""
+        """The options and problems in `words`."""
         if self._schema.grammar == Grammar.WORDS:
             return _read_plain(words, self._schema)
         self._problems.clear()
@@ -221,7 +221,7 @@ def _read_plain(words: Sequence[str], schema: Schema) -> Reading:
 
 
 class _Refused(Exception):
-    """What argparse says instead of ending the program."""
+    """Raised with argparse's message instead of exiting the program."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -230,7 +230,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Given(argparse.Action):
-    """Notes that an argument was given."""
+    """Records that an argument was given."""
 
     def __call__(self, _: object, namespace: Any, __: object, option: str | None = None) -> None:
         namespace.given.append(option)
@@ -298,7 +298,7 @@ def _ambiguous(words: Iterable[str], schema: Schema) -> Problem | None:
 
 
 def _left(rest: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Unknown options, and words before the first of them; the rest may be their values."""
+    """Unknown options, and stray words before the first; later words may be their values."""
     first = next((i for i, word in enumerate(rest) if is_option(word)), len(rest))
     unknown = [word.partition("=")[0] for word in rest if is_option(word)]
     return tuple(dict.fromkeys(unknown)), tuple(rest[:first])

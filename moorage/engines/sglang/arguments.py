@@ -1,4 +1,4 @@
-"""SGLang's derived arguments, in the order in which they stand."""
+"""SGLang's derived arguments, in their order on the command line."""
 
 import json
 from math import ceil
@@ -24,7 +24,7 @@ IN_FLIGHT = Busy(
     generated="sglang:generation_tokens_total",
     progress=("sglang:generation_tokens_total",),
 )
-"""As of SGLang 0.5.23 (`observability/metrics_collector.py`); a key does not guard them."""
+"""As of SGLang 0.5.23 (`observability/metrics_collector.py`); its API key does not guard them."""
 
 ALGORITHMS = {
     DraftMethod.NGRAM: "NGRAM",
@@ -54,10 +54,10 @@ def derived_flags(request: LaunchRequest) -> tuple[Flag, ...]:
 
 
 def mode_flags(profile: ModelProfile) -> tuple[Flag, ...]:
-    """The mode of a model that does not generate text.
+    """The flags for a mode that does not generate text.
 
-    A cross-encoder is started without the cache of prefixes and without chunks (SGLang's
-    documentation of rerank models).
+    A cross-encoder runs without prefix cache and without chunked prefill (SGLang's documentation of
+    rerank models).
     """
     reason = f"mode {profile.mode}"
     flags = {
@@ -75,7 +75,7 @@ def mode_flags(profile: ModelProfile) -> tuple[Flag, ...]:
 
 
 def speculative_flags(speculative: SpeculativeSpec | None, draft: str) -> tuple[Flag, ...]:
-    """Algorithm, draft model and lengths; a chain of n steps is checked as n + 1 tokens."""
+    """Algorithm, draft model and lengths; a chain of n steps is verified as n + 1 tokens."""
     if speculative is None:
         return ()
     words = {"--speculative-algorithm": ALGORITHMS[speculative.method]}
@@ -93,9 +93,9 @@ def speculative_flags(speculative: SpeculativeSpec | None, draft: str) -> tuple[
 
 
 def adapter_flags(request: LaunchRequest) -> tuple[Flag, ...]:
-    """LoRA's switch, adapters, their number in a batch, rank, and modules of later ones.
+    """LoRA's switch, adapters, their number in a batch, rank, and modules of later adapters.
 
-    SGLang counts requests without an adapter as one more.
+    SGLang counts "no adapter" as one more adapter.
     """
     items, later = adapters(request), request.spec.lora_updates
     if not (items or later) or request.spec.engine.arguments.states("--lora-paths"):
@@ -125,7 +125,7 @@ def _memory(request: LaunchRequest) -> tuple[Flag, ...]:
 
 
 DYNAMIC = ("activation", "cuda_graphs", "buffers")
-"""Parts of a prediction that SGLang takes from what the fraction leaves."""
+"""Terms of a prediction that SGLang takes from the memory outside the fraction."""
 
 STEPS = 1000
 LARGEST = 0.99
@@ -135,8 +135,8 @@ def _static_fraction(request: LaunchRequest) -> float | None:
     """The smallest `--mem-fraction-static`, in thousandths, that holds weights and cache.
 
     SGLang 0.5.23 sizes its cache as `free after loading - free before loading x (1 - fraction)`
-    (`mem_cache/kv_cache_configurator.py`, `_profile_available_bytes`). So the fraction counts of
-    the memory that is free when it starts, not of the whole accelerator.
+    (`mem_cache/kv_cache_configurator.py`, `_profile_available_bytes`). So the fraction applies to
+    the memory that is free at the start, not to the whole accelerator.
     """
     seat = request.seat
     if not seat.accelerators or seat.need is None:
@@ -151,9 +151,9 @@ def _static_fraction(request: LaunchRequest) -> float | None:
 
 
 def _token_limit(request: LaunchRequest) -> int | None:
-    """Tokens of the cache on accelerators that others claim too; None = no limit.
+    """Tokens of the cache on accelerators that other releases claim too; None = no limit.
 
-    More may be free at the start than the others claim. The cache must not take that.
+    At the start, others may not have taken all of their claims yet. The cache must not take those.
     """
     need = request.seat.need
     cache = need.term("kv_cache") if need else None

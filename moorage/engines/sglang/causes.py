@@ -1,6 +1,6 @@
-"""Texts of SGLang's log that show why a start failed, the most specific first.
+"""Patterns of SGLang's log that show why a start failed, the most specific first.
 
-The wordings are those of SGLang 0.5.23, and of what it runs on as vLLM does.
+The wordings are those of SGLang 0.5.23; causes of the machine are shared with vLLM.
 """
 
 from moorage.common.failures import Cause

@@ -8,7 +8,7 @@ from moorage.engines.sglang.options import ALIASES, DATA, PIPELINE, TENSOR
 
 
 def parallel_flags(request: LaunchRequest) -> tuple[Flag, ...]:
-    """Sizes that follow from the placement; a size that the user states replaces its own."""
+    """Parallel sizes from the placement; a size that the user states replaces the derived one."""
     seat = request.seat
     reason = f"{seat.tensor * seat.pipeline} accelerators"
     if request.spans_hosts:
@@ -20,7 +20,7 @@ def parallel_flags(request: LaunchRequest) -> tuple[Flag, ...]:
 
 
 def host_flags(request: LaunchRequest) -> tuple[Flag, ...]:
-    """Number of hosts, position, and where they meet: a port that the leader claims."""
+    """Number of hosts, the seat's position, and the meeting address: a port the leader claims."""
     if not request.spans_hosts:
         return ()
     leader, links = request.peers[0], request.peers[0].seat.links
@@ -35,7 +35,7 @@ def host_flags(request: LaunchRequest) -> tuple[Flag, ...]:
 
 
 def copies_refusal(request: LaunchRequest) -> Failure | None:
-    """Data-parallel copies, of which only one would load an adapter; SGLang fails then."""
+    """Why later adapters are impossible: with data-parallel copies, SGLang fails to load them."""
     copies = request.spec.engine.arguments.whole_number(DATA) or 1
     if request.spec.lora_updates is None or copies <= 1:
         return None
@@ -47,7 +47,7 @@ def copies_refusal(request: LaunchRequest) -> Failure | None:
 
 
 def spanning_refusal(request: LaunchRequest) -> Failure | None:
-    """Sizes that SGLang refuses over several hosts, or that placement did not count with."""
+    """Why SGLang refuses the sizes over several hosts, or placement did not read them."""
     for name in (TENSOR, PIPELINE, DATA):
         written = [short for short in ALIASES[name] if request.spec.engine.arguments.states(short)]
         if written:

@@ -22,7 +22,7 @@ from moorage.spec import EngineName, Mode, ModelSpec, ProbeSpec
 
 MODULE = ("python3", "-m", "sglang.launch_server")
 HEALTH = "/health_generate"
-"""Answers 503 until the warm-up is over, and 200 only after a token; `/v1/models` does earlier."""
+"""Answers 503 until warm-up ends, and 200 only after a generated token; `/v1/models` is earlier."""
 
 RERANK = "/v1/rerank"
 
@@ -50,7 +50,7 @@ class Sglang(Engine):
     log_causes = LOG_CAUSES
 
     def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
-        """The weights alone: it is never placed on CPU."""
+        """The weights alone, as it is never placed on CPU."""
         return profile.weight_bytes, 0
 
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
@@ -62,11 +62,11 @@ class Sglang(Engine):
         return (model, *derived_flags(request))
 
     def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
-        """Host, port and served name; a follower has them too, and serves only its health."""
+        """Host, port and served name, also for a follower, which serves only its health."""
         return named_server_flags(request)
 
     def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
-        """Offline; over several hosts the interface between them."""
+        """Offline mode; over several hosts, also the network interface between them."""
         offline = variable("HF_HUB_OFFLINE", "1", "the model is already here")
         name = request.host.interface if request.spans_hosts else ""
         if not name:
@@ -79,11 +79,11 @@ class Sglang(Engine):
         )
 
     def refusal(self, request: LaunchRequest) -> Failure | None:
-        """Refuses sizes that SGLang cannot start with, or load adapters with."""
+        """Refuses sizes with which SGLang cannot start, or cannot load adapters."""
         return spanning_refusal(request) or copies_refusal(request)
 
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
-        """Warnings about adapters, their names, and a server that knows no key."""
+        """Warnings about adapters, their names, and a server without a key."""
         spec = request.spec
         names = [self.adapter_name(spec.name, item.name) for item in spec.lora]
         names += [self.adapter_name(spec.name, "ADAPTER")] * (spec.lora_updates is not None)
@@ -97,11 +97,14 @@ class Sglang(Engine):
         )
 
     def adapter_name(self, model: str, adapter: str) -> str:
-        """The adapter's name alone is answered by the base model (`serving_base.py`, 0.5.23)."""
+        """`MODEL:ADAPTER`; the adapter's name alone selects the base model (0.5.23).
+
+        Source: `serving_base.py`.
+        """
         return f"{model}:{adapter}"
 
     def probes(self, spec: ModelSpec, profile: ModelProfile) -> tuple[Probe, ...]:
-        """Its health is a generated token, unless the spec names another path."""
+        """The usual probes; the health probe generates a token unless the spec names a path."""
         own = spec.readiness.probe.path != ProbeSpec().path
         return tuple(
             probe.model_copy(update={"path": HEALTH})

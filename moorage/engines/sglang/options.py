@@ -1,4 +1,4 @@
-"""SGLang's options: other names, and those that fields of the spec stand for."""
+"""SGLang's options: other names, and options that fields of the spec replace."""
 
 from moorage.engines.schema.argument import ReservedOption
 
@@ -15,7 +15,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "--dist-init-addr": ("--nccl-init-addr",),
     "--speculative-draft-model-path": ("--speculative-draft-model",),
 }
-"""Options that state the same as another one (`arg_groups/fields`, SGLang 0.5.23)."""
+"""Other names of options (`arg_groups/fields`, SGLang 0.5.23)."""
 
 ADDRESS = "moorage decides how the engine is reached, and asks it there"
 MEETING = "moorage gives every host its part"
@@ -33,7 +33,7 @@ REFUSED: dict[str, tuple[str, tuple[str, ...]]] = {
     "context": (COUNTED, ("--context-length",)),
     "engine.args": ("moorage does not read that file", ("--config",)),
 }
-"""Refused options: the field that stands for them, and why."""
+"""Refused options by the field that replaces them, with the reason."""
 
 OVERRIDING: dict[str, tuple[str, ...]] = {
     "mode": (EMBEDDING,),
@@ -54,4 +54,4 @@ RESERVED_OPTIONS: dict[str, ReservedOption] = {
         for name in names
     },
 }
-"""By the first name of each option."""
+"""Reserved options by their first name."""

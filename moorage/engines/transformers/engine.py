@@ -1,6 +1,6 @@
 """Hugging Face transformers: `transformers serve`, the engine that every machine can run.
 
-It has no option for a served name and answers only to the path that it was started with. So it
+It has no option for a served name and answers only to the path with which it was started. So it
 starts in a directory that contains the model (as a process: a link to it) under its served name.
 """
 
@@ -17,7 +17,7 @@ from moorage.placement.placement import CPU
 from moorage.spec import EngineName, Mode
 
 PROCESS_BYTES = 2 * GIB
-"""RAM of the server itself; measured 0.5 GiB with a tiny model, the rest is for the requests."""
+"""RAM of the server itself; measured 0.5 GiB with a tiny model, the rest is for requests."""
 
 
 ADDRESS = "moorage decides how the engine is reached, and asks it there"
@@ -31,7 +31,7 @@ RESERVED_OPTIONS: dict[str, ReservedOption] = {
     "--device": ReservedOption(field="placement"),
     "--trust-remote-code": ReservedOption(field="trust_remote_code"),
 }
-"""By the first name of each option."""
+"""Reserved options by their first name."""
 
 
 class Transformers(Engine):
@@ -43,12 +43,12 @@ class Transformers(Engine):
     accelerator_types = frozenset({"cuda", "rocm"})
     runs_on_cpu = True
     modes = frozenset({Mode.COMPLETION})
-    # `/v1/models` lists what is in the hub's cache, never a local directory.
+    # `/v1/models` lists models in the hub's cache, never a local directory.
     lists_models = False
     argument_rules = Rules(title="transformers", reserved=RESERVED_OPTIONS)
 
     def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
-        """Weights and the server."""
+        """RAM of weights and server."""
         return int(profile.weight_bytes * 1.2) + PROCESS_BYTES, 0
 
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
@@ -71,17 +71,17 @@ class Transformers(Engine):
         return (listens, port_flag(request))
 
     def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
-        """Offline: the model is already here."""
+        """Offline mode, as the model is already here."""
         return (variable("HF_HUB_OFFLINE", "1", "the model is already here"),)
 
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
-        """It knows no key."""
+        """A warning about open access: the server cannot check keys."""
         return open_access_warning(request)
 
     def working_directory(self, request: LaunchRequest) -> str:
-        """Where the model is mounted under its served name."""
+        """The folder in which the model is mounted under its served name."""
         return MODELS_FOLDER
 
     def links(self, request: LaunchRequest) -> tuple[Link, ...]:
-        """The model under its served name."""
+        """A link to the model under its served name."""
         return (Link(name=request.spec.name, target=request.model_path),)

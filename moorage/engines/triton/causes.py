@@ -1,6 +1,6 @@
-"""Texts of Triton's log that show why a start failed, the most specific first.
+"""Patterns of Triton's log that show why a start failed, the most specific first.
 
-The wordings are those of Triton 2.51 and of its vLLM backend; causes of vLLM's own follow.
+The wordings are those of Triton 2.51 and its vLLM backend; the engine adds vLLM's own causes.
 """
 
 from moorage.common.failures import Cause

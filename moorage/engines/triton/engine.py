@@ -1,4 +1,4 @@
-"""Triton with its vLLM backend: the server, the model in its repository, and how it is asked."""
+"""Triton with its vLLM backend: the server, its model repository, and its probes."""
 
 from collections.abc import Iterable, Iterator
 
@@ -33,13 +33,13 @@ from moorage.spec import EngineName, Mode, ModelSpec, ProbeSpec, TritonInstance
 PROGRAM = "tritonserver"
 KSERVE = "/v2"
 SERVER_SECONDS = 30
-"""How long Triton waits for requests in flight after SIGTERM unless the spec says how long."""
+"""Seconds that Triton waits for requests in flight after SIGTERM if the spec states none."""
 
 CLOSED = "model-repository,shared-memory,trace,logging:moorage-closed=x\ny"
-"""Whoever may load a model runs programs, and shared memory is that of the backend's process.
+"""APIs closed to clients: loading a model runs programs, and shared memory is the backend's.
 
-They are closed but for a header whose value has two lines, which nobody can send over HTTP/1. gRPC
-takes such a value, so it cannot be closed: it is off unless the spec opens it.
+They require a header whose value has two lines, which nobody can send over HTTP/1. gRPC accepts
+such a value, so it cannot be closed this way: it is off unless the spec opens it.
 """
 
 GRPC_IS_OPEN = (
@@ -48,7 +48,7 @@ GRPC_IS_OPEN = (
 )
 
 ULIMITS = {"memlock": -1, "stack": 64 * 2**20}
-"""As NVIDIA's own instructions start the container."""
+"""Limits from NVIDIA's instructions for starting the container."""
 
 
 class Triton(Vllm):
@@ -75,21 +75,21 @@ class Triton(Vllm):
     log_causes = (*LOG_CAUSES, *Vllm.log_causes)
 
     def serves(self, spec: ModelSpec, mode: Mode) -> bool:
-        """Embeddings need the OpenAI frontend."""
+        """Whether it serves a mode; embeddings need the OpenAI frontend."""
         return mode in self.modes or (mode == Mode.EMBEDDING and spec.engine.triton.openai)
 
     def base_path(self, spec: ModelSpec) -> str:
-        """OpenAI's where its frontend is wanted, else Triton's own."""
+        """OpenAI's path with the OpenAI frontend, else Triton's own."""
         return OPENAI if spec.engine.triton.openai else KSERVE
 
     def services(self, spec: ModelSpec) -> tuple[str, ...]:
-        """Metrics, and gRPC where the spec opens it; the OpenAI frontend has one port for all."""
+        """Metrics, and gRPC if the spec opens it; the OpenAI frontend has one port for all."""
         if spec.engine.triton.openai:
             return ()
         return ("metrics", "grpc") if spec.engine.triton.grpc else ("metrics",)
 
     def metrics_url(self, container: ContainerSpec) -> str:
-        """On a port of its own: what Triton counts, and by default what vLLM does."""
+        """The URL of Triton's metrics, and by default vLLM's, on a separate port."""
         if container.base_path == OPENAI:
             return f"{container.endpoint}/metrics"
         port = container.services.get("metrics")
@@ -97,27 +97,27 @@ class Triton(Vllm):
         return f"{at.endpoint}/metrics" if port else ""
 
     def adapter_name(self, model: str, adapter: str) -> str:
-        """The OpenAI frontend's; Triton's own protocol has `lora_name` among its parameters."""
+        """The name for the OpenAI frontend; Triton's own protocol has a parameter `lora_name`."""
         return f"{model}{SEPARATOR}{adapter}"
 
     def argument_version(self, version: str) -> str:
-        """The version of vLLM that is in a release of Triton."""
+        """The version of vLLM in a release of Triton."""
         return vllm_of(version)
 
     def vllm_versions(self, versions: Iterable[str]) -> tuple[str, ...]:
-        """Its backend's."""
+        """The versions of vLLM in its backend."""
         return tuple(map(vllm_of, versions))
 
     def remedy(self, failure: Failure, need: Need | None) -> Remedy | None:
-        """None: its arguments are in a file, which a second try would leave as it is."""
+        """None: its arguments are in a file, which a second try would not change."""
         return None
 
     def sleep(self, spec: ModelSpec) -> None:
-        """It is stopped: nothing outside reaches the backend's own engine."""
+        """None, so it is stopped instead: clients cannot reach the backend's own engine."""
         return
 
     def refusal(self, request: LaunchRequest) -> Failure | None:
-        """Refuses what Triton's own protocol, one instance or one accelerator cannot do."""
+        """Refuses processes, and settings beyond the protocol or a one-accelerator instance."""
         spec, seat = request.spec, request.seat
         if not request.in_container:
             return _refused("engine.runtime: Triton is started in a container only", "docker")
@@ -130,7 +130,7 @@ class Triton(Vllm):
         return None
 
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
-        """The server on the repository of this model alone, closed to whoever would change it."""
+        """The server on the repository of this model alone, closed to changes by clients."""
         spec = request.spec
         if spec.engine.triton.openai:
             return frontend_command(request, REPOSITORY)
@@ -168,11 +168,11 @@ class Triton(Vllm):
         return listening if "grpc" in ports else (*listening, closed)
 
     def written_words(self, request: LaunchRequest) -> tuple[tuple[str, ...], str]:
-        """`engine.args` are vLLM's, and stand in `model.json`."""
+        """The server's own arguments; `engine.args` are vLLM's, and are in `model.json`."""
         return request.spec.engine.triton.server_args, "engine.triton.server_args"
 
     def isolation(self, request: LaunchRequest) -> Isolation:
-        """Limits as NVIDIA states them for accelerators, where the spec states none."""
+        """The usual isolation; on accelerators with NVIDIA's limits unless the spec states them."""
         usual = super().isolation(request)
         if not request.seat.accelerators:
             return usual
@@ -191,7 +191,7 @@ class Triton(Vllm):
         )
 
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
-        """Warnings about adapters, the extended cache, and a server that knows no key."""
+        """Warnings about adapters, the extended cache, and a server without a key."""
         return (
             *offload_warnings(request),
             *base_warnings(request),
@@ -200,7 +200,7 @@ class Triton(Vllm):
         )
 
     def probes(self, spec: ModelSpec, profile: ModelProfile) -> tuple[Probe, ...]:
-        """Live, the model ready, and a generated token: a dead backend can still be ready."""
+        """Live, model ready, and a generated token, because a dead backend can still be "ready"."""
         if spec.engine.triton.openai:
             return tuple(self._openai_probes(spec, profile))
         own, model = spec.readiness.probe, f"/v2/models/{spec.name}"
@@ -232,7 +232,7 @@ class Triton(Vllm):
 
 
 def _protocol_refusal(request: LaunchRequest) -> Failure | None:
-    """What Triton's own protocol lacks, or would open to everybody."""
+    """Why Triton's own protocol cannot serve the spec, or would open it to everybody."""
     spec = request.spec
     for field in ("prompts", "acceptance"):
         if getattr(spec.readiness, field):
@@ -245,7 +245,7 @@ def _protocol_refusal(request: LaunchRequest) -> Failure | None:
 
 
 def _control(spec: ModelSpec) -> tuple[Flag, ...]:
-    """Models are loaded at the start only, unless the backend has to unload a dead one."""
+    """The model control mode: models load only at the start, unless a dead one must be unloaded."""
     if not spec.engine.triton.health_check:
         return (default_flag("what it holds stays", "--model-control-mode=none"),)
     return (
@@ -255,7 +255,7 @@ def _control(spec: ModelSpec) -> tuple[Flag, ...]:
 
 
 def _derived(request: LaunchRequest) -> tuple[Flag, ...]:
-    """What the rules for vLLM derive, for the version of vLLM that the release holds."""
+    """The flags that the rules for vLLM derive, for the release's version of vLLM."""
     model = derived_flag(
         "the model's directory as the engine sees it", "--model", request.engine_model_path
     )

@@ -1,7 +1,7 @@
 """Triton's OpenAI frontend: a program in NVIDIA's images that serves `/v1` in Triton's place.
 
 Source: `python/openai/openai_frontend/main.py` of the Triton server, and its guide for 25.02 to
-26.07. It holds the server itself, so no other port is open; its metrics are on the same one.
+26.07. It embeds the server, so only one port is open, which also serves metrics.
 """
 
 from moorage.common.failures import Cause, Failure
@@ -14,10 +14,10 @@ from moorage.spec import Mode
 PROGRAM = "/opt/tritonserver/python/openai/openai_frontend/main.py"
 READY = "/health/ready"
 SEPARATOR = ":"
-"""Between the model and an adapter, in the name that requests take."""
+"""Separator of model and adapter in the name that requests use."""
 
 EMBEDS_SINCE = "26.01"
-"""The oldest release that is known to have `/v1/embeddings`, by its guide."""
+"""Oldest release known to have `/v1/embeddings`, by its guide."""
 
 
 def frontend_command(request: LaunchRequest, repository: str) -> tuple[Flag, ...]:
@@ -43,7 +43,7 @@ def frontend_address(request: LaunchRequest) -> tuple[Flag, ...]:
 
 
 def frontend_refusal(request: LaunchRequest) -> Failure | None:
-    """What the frontend lacks: gRPC, unloading, and in older releases embeddings."""
+    """Why the frontend cannot serve the spec: no gRPC, no unloading, and once no embeddings."""
     settings, image = request.spec.engine.triton, request.image
     release = image.engine_version if image else ""
     for field in ("grpc", "health_check"):

@@ -1,6 +1,6 @@
-"""Options of `vllm serve` that belong to its HTTP server: Triton has its own, and takes none.
+"""Options of `vllm serve` for its HTTP server, which Triton refuses, as it has its own server.
 
-What is left are the fields of vLLM's `AsyncEngineArgs`, which `model.json` may hold.
+The other options are the fields of vLLM's `AsyncEngineArgs`, which `model.json` may hold.
 """
 
 from moorage.engines.schema.argument import ReservedOption, Rules
@@ -33,7 +33,7 @@ SERVER_OPTIONS = frozenset(
         "--uvicorn-log-level",
     }
 )
-"""Those of vLLM 0.32; `tests/engines/schema/` compares them with its parser."""
+"""Options of vLLM 0.32; `tests/engines/schema/` compares them with its parser."""
 
 _REFUSED = "it is an option of vLLM's own HTTP server, and Triton has another one"
 

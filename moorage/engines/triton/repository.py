@@ -16,10 +16,10 @@ from moorage.spec import TritonSettings
 from moorage.spec.arguments import EngineArguments
 
 REPOSITORY = "/moorage/repository"
-"""In the container; it holds this one model."""
+"""Folder in the container; it holds only this model."""
 
 VERSION = 1
-"""The only version of the model. Another one is another release."""
+"""The only version of the model; a new version is a new release."""
 
 NAME = "config.pbtxt"
 ARGUMENTS = "model.json"
@@ -36,11 +36,11 @@ def repository(
     """The files of a model's repository.
 
     Args:
-        name: Name under which it is served.
-        settings: Of the spec.
+        name: The served name.
+        settings: The spec's settings for Triton.
         flags: vLLM's arguments, the user's last.
-        adapters: The LoRA adapters; Triton takes them from a file of their own.
-        schema: The arguments that the version knows, for the types of their values.
+        adapters: The LoRA adapters, which Triton reads from a separate file.
+        schema: The arguments of the version, for the types of their values.
 
     Raises:
         Failure: `BAD_SPEC` for an argument that the version does not know, or a bad value.
@@ -64,17 +64,17 @@ def repository(
 
 
 def arguments(derived: Iterable[Flag], written: EngineArguments) -> tuple[Flag, ...]:
-    """Derived flags without those that the user states, or that an HTTP server would take."""
+    """The derived flags minus those that the user states, and those for vLLM's HTTP server."""
     kept = (flag for flag in derived if flag.tokens[0] not in NOT_THE_ENGINES)
     return without_user_flags(kept, written, ALIASES)
 
 
 NOT_THE_ENGINES = SERVER_OPTIONS | {"--shutdown-timeout"}
-"""Derived options that concern vLLM's own HTTP server; Triton waits and lists adapters itself."""
+"""Derived options for vLLM's own HTTP server; Triton itself drains requests and lists adapters."""
 
 
 def _configuration(settings: TritonSettings) -> str:
-    """The backend completes inputs, outputs, decoupling and batching itself."""
+    """The model's configuration; the backend adds inputs, outputs, decoupling and batching."""
     switches = {
         "REPORT_CUSTOM_METRICS": settings.metrics,
         "ENABLE_VLLM_HEALTH_CHECK": settings.health_check,

@@ -1,1 +1,1 @@
-"""vLLM: its arguments, environment, containers and log texts."""
+"""vLLM: its arguments, environment, containers and log patterns."""

@@ -1,4 +1,4 @@
-"""vLLM's derived arguments, in the order in which they stand."""
+"""vLLM's derived arguments, in their order on the command line."""
 
 from moorage.common.versions import at_least
 from moorage.engines.base import Busy
@@ -34,17 +34,17 @@ GATES = (
         ),
     ),
 )
-"""First version with the flag; the second had no effect before (vLLM PR 18149)."""
+"""First version in which each flag works; the second had no effect before (vLLM PR 18149)."""
 
 
 def gated_flags(request: LaunchRequest) -> tuple[Flag, ...]:
-    """Flags of newer versions; none where the version is not known."""
+    """Flags of newer versions; none if the version is unknown."""
     return tuple(flag for since, flag in GATES if at_least(version_of(request), since))
 
 
 OPTION = "--shutdown-timeout"
 SINCE = "0.18.0"
-"""First version with the option (vLLM PR 36666); without it SIGTERM aborts what is in flight."""
+"""First version with the option (vLLM PR 36666); without it SIGTERM aborts requests in flight."""
 
 IN_FLIGHT = Busy(
     path="/metrics",
@@ -53,12 +53,15 @@ IN_FLIGHT = Busy(
     generated="vllm:generation_tokens_total",
     progress=("vllm:generation_tokens_total",),
 )
-"""As of vLLM 0.32. They change with each step of the engine, so a request in its first step does
-not count yet; `--shutdown-timeout` saves it. The API key does not guard them."""
+"""As of vLLM 0.32.
+
+The metrics change with each engine step, so a request in its first step does not count yet;
+`--shutdown-timeout` still lets it finish. The API key does not guard the metrics.
+"""
 
 
 def shutdown_flags(request: LaunchRequest) -> tuple[Flag, ...]:
-    """vLLM's time-out after SIGTERM: requests in flight and the 5 to 10 s of its shutdown."""
+    """vLLM's time-out after SIGTERM for requests in flight and its shutdown of 5 to 10 s."""
     if not at_least(version_of(request), SINCE):
         return ()
     reason = "`stopping.grace_seconds`: requests in flight go on after SIGTERM"
@@ -66,7 +69,7 @@ def shutdown_flags(request: LaunchRequest) -> tuple[Flag, ...]:
 
 
 RUNNER_SINCE = "0.10.1"
-"""First version with `--runner`, by its own list of arguments."""
+"""First version with `--runner`, by that version's list of arguments."""
 
 TASKS = {
     Mode.EMBEDDING: "embed",
@@ -88,7 +91,7 @@ def claimed_flags(request: LaunchRequest) -> tuple[Flag, ...]:
 
 
 def eager_flags(request: LaunchRequest) -> tuple[Flag, ...]:
-    """`--enforce-eager` on CPU where the image lacks a compiler: vLLM would load, and then end."""
+    """`--enforce-eager` on CPU if the image lacks a compiler: vLLM would load and then exit."""
     if request.image is None or request.seat.accelerator_type != CPU:
         return ()
     if COMPILER not in request.image.lacks:
@@ -97,11 +100,11 @@ def eager_flags(request: LaunchRequest) -> tuple[Flag, ...]:
 
 
 def mode_flags(profile: ModelProfile, version: str) -> tuple[Flag, ...]:
-    """The mode of a model that does not generate text.
+    """The flag for a mode that does not generate text.
 
     Args:
-        profile: The model.
-        version: Version of the engine; empty = unknown, and taken to be a newer one.
+        profile: The model's profile.
+        version: Version of the engine; empty = unknown, assumed to be newer.
     """
     newer = not version or at_least(version, RUNNER_SINCE)
     if profile.mode not in (POOLING if newer else TASKS):
@@ -111,7 +114,7 @@ def mode_flags(profile: ModelProfile, version: str) -> tuple[Flag, ...]:
 
 
 def trust_flags(spec: ModelSpec) -> tuple[Flag, ...]:
-    """Whether the model's own code may run."""
+    """The flag that allows the model's own code to run."""
     return (
         (spec_flag("trust_remote_code", "--trust-remote-code"),) if spec.trust_remote_code else ()
     )
@@ -129,15 +132,15 @@ def derived_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     """Everything between the model and the user's own arguments.
 
     The user's arguments override: `without_user_flags` drops derived flags afterwards, so a rule
-    need not look for its own name.
+    need not check whether the user states its flag.
 
     Raises:
-        Failure: `BAD_SPEC` when what the user states cannot be started.
+        Failure: `BAD_SPEC` when vLLM cannot start with the user's settings.
     """
     spec, omni = request.spec, is_omni(request)
     return (
         *([derived_flag("makes images or speech", "--omni")] if omni else []),
-        # Models that generate images or speech have no such length.
+        # Models that generate images or speech have no context length.
         *(() if omni else length_flags(request, "--max-model-len")),
         *parallel_flags(request),
         *speculative_flags(spec.speculative, draft_path(request)),

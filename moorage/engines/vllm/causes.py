@@ -1,8 +1,8 @@
-"""Texts of vLLM's log that show why a start failed, the most specific first.
+"""Patterns of vLLM's log that show why a start failed, the most specific first.
 
-The wordings are those of vLLM 0.32 and of what it runs on (torch, transformers, huggingface_hub),
-with older ones where they differ. Numbers are matched as digits: a traceback shows the source line
-of a message too, and that one holds placeholders.
+The wordings are those of vLLM 0.32 and its libraries (torch, transformers, huggingface_hub), and
+older wordings that differ. Patterns match numbers as digits, because a traceback also shows the
+source line of a message, which holds placeholders instead.
 """
 
 from moorage.common.failures import Cause
@@ -32,7 +32,7 @@ MACHINE_CAUSES = (
     LogCause(
         pattern=r"No working C\+\+ compiler found",
         cause=Cause.PROGRAM_MISSING,
-        # Several ranks compile a part of the embedding even so (`vocab_parallel_embedding.py`).
+        # Several ranks still compile part of the embedding (`vocab_parallel_embedding.py`).
         suggestion="The image cannot compile: add `--enforce-eager` to `engine.args`, and with"
         " several ranks `TORCHDYNAMO_DISABLE: '1'` to `engine.env`.",
     ),
@@ -104,7 +104,7 @@ MEMORY_CAUSES = (
 
 
 SOUND_PACKAGES = "`engine.packages: [av, scipy, soundfile, soxr]`"
-"""Those of `vllm[audio]` (vLLM 0.32) that read sound."""
+"""Packages of `vllm[audio]` (vLLM 0.32) that read sound."""
 
 MODEL_CAUSES = (
     LogCause(

@@ -1,4 +1,4 @@
-"""LoRA adapters and draft models of vLLM: their flags, and what they mean for its memory."""
+"""Flags and memory arguments for vLLM's LoRA adapters and draft models."""
 
 import json
 from collections.abc import Sequence
@@ -20,16 +20,16 @@ def adapter_flags(
     args: EngineArguments,
     updates: AdapterUpdatesSpec | None = None,
 ) -> tuple[Flag, ...]:
-    """LoRA's switch, number, adapters and rank; nothing where the user lists adapters.
+    """LoRA's switch, number, adapters and rank; nothing if the user lists adapters in arguments.
 
     Args:
-        adapters: The adapters of the start.
-        base: Name under which the model is served.
+        adapters: The adapters to load at the start.
+        base: The model's served name.
         args: The user's arguments.
-        updates: Room for adapters that are loaded later.
+        updates: Room for adapters loaded later.
 
     Raises:
-        Failure: `BAD_SPEC` for later adapters on several API servers: only one would load them.
+        Failure: `BAD_SPEC` for later adapters with several API servers: only one would load them.
     """
     if updates and (args.whole_number("--api-server-count") or 1) > 1:
         raise Failure(
@@ -54,7 +54,7 @@ def adapter_flags(
 
 
 def speculative_flags(speculative: SpeculativeSpec | None, model: str = "") -> tuple[Flag, ...]:
-    """`--speculative-config`; `model` is the draft model as the engine sees it, empty = none."""
+    """`--speculative-config`; `model` is the draft model's path for the engine, empty = none."""
     if speculative is None:
         return ()
     config = {
@@ -83,9 +83,9 @@ def _module(adapter: Adapter, base: str) -> str:
 def memory_arguments(
     lora: LoraOptions | None, speculative: SpeculativeSpec | None, written: EngineArguments
 ) -> tuple[str, ...]:
-    """Arguments of adapters and drafts that decide about memory, as they are known before a launch.
+    """Arguments for adapters and drafts that affect memory, as far as known before a launch.
 
-    The user's own arguments, `written`, follow and win.
+    The user's own arguments, `written`, come later and take precedence.
     """
     words: tuple[str, ...] = ()
     if lora and not (written.switch("--enable-lora") or written.states("--lora-modules")):
@@ -98,7 +98,7 @@ def memory_arguments(
 
 
 def update_warnings(request: LaunchRequest, key: str) -> tuple[str, ...]:
-    """A warning where anybody may exchange adapters; `key` is the variable of the server's key."""
+    """A warning if anybody may exchange adapters; `key` is the variable of the server's key."""
     if request.spec.lora_updates is None or requires_key(request, key):
         return ()
     advice = f"`secrets: {{{key}: NAME}}` makes it ask for a key"

@@ -1,4 +1,4 @@
-"""How accelerators share the work of a replica: sizes, and executor and ports of its hosts."""
+"""How accelerators share a replica: parallel sizes, and the executor and ports of its hosts."""
 
 from collections.abc import Sequence
 
@@ -28,10 +28,10 @@ PORTS_OF_SHAPE = {
 
 
 def link_ports(request: LaunchRequest, uses: Sequence[str]) -> dict[str, int]:
-    """The claimed port of each use: the engine's own is this host's, the others are the leader's.
+    """The claimed port of each use: `own` is this host's, all others are the leader's.
 
     Raises:
-        Failure: `BAD_SPEC` when one of them is not claimed.
+        Failure: `BAD_SPEC` when one of the ports is not claimed.
     """
     own, leader = request.seat.links, request.peers[0].seat.links
     ports = {use: getattr(own if use == "own" else leader, use, 0) for use in uses}
@@ -47,7 +47,7 @@ def link_ports(request: LaunchRequest, uses: Sequence[str]) -> dict[str, int]:
 
 EXECUTOR = "--distributed-executor-backend"
 RAY, NATIVE = "ray", "mp"
-"""Values of the executor: what connects the hosts of a replica."""
+"""Values of the executor, which connects the hosts of a replica."""
 
 TENSOR, PIPELINE = "--tensor-parallel-size", "--pipeline-parallel-size"
 DATA, DATA_LOCAL = "--data-parallel-size", "--data-parallel-size-local"
@@ -59,17 +59,17 @@ SIZES = {
     "data_local": DATA_LOCAL,
 }
 NATIVE_SINCE = "0.11.1"
-"""First version with `--nnodes`, by its own list of arguments."""
+"""First version with `--nnodes`, by that version's list of arguments."""
 
 CUSTOM = "-custom"
-"""Ending of a version that is the user's own build."""
+"""Suffix of the version of a user's own build."""
 
 
 def wanted_executor(spec: ModelSpec) -> Distributed:
-    """What connects the hosts of a replica: as the spec states, else vLLM itself where it can.
+    """The mechanism that connects the hosts: as the spec states, else vLLM itself if it can.
 
-    The baseline takes Ray, with which it places uneven hosts and pipelines, except for a user's
-    own build since 0.18, which is assumed to lack Ray as vLLM's images do.
+    The policy `baseline` uses Ray, with which it places uneven hosts and pipelines, except for a
+    user's own build from 0.18 on, which is assumed to lack Ray like vLLM's images.
     """
     version, stated = spec.engine.version, arguments_of(spec).value(EXECUTOR)
     if stated is not None:
@@ -86,7 +86,7 @@ def topology_of(request: LaunchRequest) -> Topology:
     """The topology of a replica over natively connected hosts.
 
     Raises:
-        Failure: `BAD_SPEC` when the sizes that the user states do not go with the hosts.
+        Failure: `BAD_SPEC` when the sizes that the user states do not fit the hosts.
     """
     args, seat = arguments_of(request.spec), request.seat
     sizes = {
@@ -110,9 +110,9 @@ def data_ranks(request: LaunchRequest) -> int:
 
 
 def parallel_flags(request: LaunchRequest) -> tuple[Flag, ...]:
-    """Sizes that follow from the placement; none where the user states one of them.
+    """Parallel sizes from the placement; none if the user states one of them.
 
-    Natively connected hosts must agree on all sizes, so there each size that the user leaves open
+    Natively connected hosts must agree on all sizes, so there every size that the user leaves open
     is stated.
     """
     if request.spans_hosts and not is_clustered(request):
@@ -163,7 +163,7 @@ def distributed_flags(request: LaunchRequest) -> tuple[Flag, ...]:
 
 
 def ray_ports(request: LaunchRequest) -> dict[str, int]:
-    """The ports that a replica needs whose hosts Ray connects."""
+    """The ports needed by a replica whose hosts Ray connects."""
     return link_ports(request, ("rpc", "own") if data_ranks(request) > 1 else ("own",))
 
 
@@ -194,8 +194,8 @@ def _native(request: LaunchRequest) -> tuple[Flag, ...]:
     if topology.shape != Shape.MP_ONLY:
         reason = f"{topology.data} data-parallel ranks over {hosts} hosts"
         rank = topology.start_ranks[position]
-        # vLLM ignores the leader's rank until 0.27; later it switches the way of load balancing
-        # (vLLM 0.28, `arg_utils.py`). GPUStack states it.
+        # vLLM ignores the leader's start rank until 0.27; later it changes the load balancing
+        # mode (vLLM 0.28, `arg_utils.py`). GPUStack states it.
         if topology.shape == Shape.DP_ONLY and (rank or by_baseline(request.spec)):
             flags.append(derived_flag(reason, "--data-parallel-start-rank", str(rank)))
         flags.append(derived_flag(reason, "--data-parallel-address", leader))

@@ -73,13 +73,14 @@ API_KEY = "VLLM_API_KEY"
 
 
 def dev_mode_refusal(request: LaunchRequest) -> Failure | None:
-    """Development paths are refused beyond loopback: the API key does not guard them.
+    """Refuse development paths beyond loopback, because the API key does not guard them.
 
-    vLLM 0.32 mounts `/sleep`, `/collective_rpc`, `/reset_prefix_cache`, `/server_info` and others
-    in development mode, outside the prefixes that its key guards (`middleware/authenticate.py`).
+    In development mode vLLM 0.32 serves `/sleep`, `/collective_rpc`, `/reset_prefix_cache`,
+    `/server_info` and others, outside the prefixes that its key guards
+    (`middleware/authenticate.py`).
 
     Returns:
-        `BAD_SPEC`; None when no other machine reaches them.
+        `BAD_SPEC`; None if no other machine reaches these paths.
     """
     if not (_in_dev_mode(request) and is_exposed(request)):
         return None
@@ -109,7 +110,7 @@ def exposure_warnings(request: LaunchRequest) -> tuple[str, ...]:
 
 
 def sound_warnings(request: LaunchRequest) -> tuple[str, ...]:
-    """A warning about packages that official images leave out for their licences."""
+    """A warning about sound packages, which official images omit because of their licences."""
     engine = request.spec.engine
     stated = engine.image or engine.packages or not request.in_container
     if stated or request.profile.mode != Mode.TRANSCRIPTION:
@@ -118,7 +119,7 @@ def sound_warnings(request: LaunchRequest) -> tuple[str, ...]:
 
 
 def _in_dev_mode(request: LaunchRequest) -> bool:
-    """As vLLM reads it: any whole number but 0 (`envs.py`). An unreadable value counts too."""
+    """Whether development mode is on: a whole number except 0 (`envs.py`) or unreadable value."""
     if request.spec.sleep_level or DEV_MODE in request.spec.secrets:
         return True
     written = request.spec.engine.env.get(DEV_MODE, "0")
@@ -144,7 +145,7 @@ class Vllm(Engine):
     reserves_cache = True
     spans_hosts = True
     modes = frozenset(Mode) - {Mode.AUTO, Mode.IMAGE_GENERATION}
-    # It takes vllm-omni.
+    # These need vllm-omni.
     modes_of_own_images = frozenset({Mode.IMAGE_GENERATION})
     lists_models = True
     api_key_variable = API_KEY
@@ -168,7 +169,7 @@ class Vllm(Engine):
     log_causes: ClassVar[tuple[LogCause, ...]] = LOG_CAUSES
 
     def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
-        """Weights, the engine's processes and the key/value cache."""
+        """RAM of weights, the engine's processes and the key/value cache."""
         cache = _cpu_cache(profile)
         return int(profile.weight_bytes * 1.2) + PROCESSES + cache, cache
 
@@ -177,40 +178,40 @@ class Vllm(Engine):
         return wanted_executor(spec)
 
     def ram_on_accelerators(self, spec: ModelSpec, accelerator_type: str, claimed: int) -> int:
-        """The extended KV cache."""
+        """RAM of the extended KV cache."""
         return ram_of_cache(spec, accelerator_type, claimed)
 
     def ram_asleep(self, spec: ModelSpec, profile: ModelProfile) -> int:
-        """The weights, at the level that keeps them."""
+        """RAM of the weights, at the sleep level that keeps them."""
         return profile.weight_bytes if spec.sleep_level == WEIGHTS_IN_RAM else 0
 
     def sleep(self, spec: ModelSpec) -> EngineSleep | None:
-        """At the level of the spec."""
+        """The requests for sleep at the spec's level; None = no level."""
         return engine_sleep(spec.sleep_level) if spec.sleep_level else None
 
     def bytes_asleep(self, need: Need | None, claimed: int) -> int:
-        """All but weights and cache."""
+        """Bytes of the claim without weights and cache."""
         return bytes_asleep(need, claimed)
 
     def memory_arguments(self, spec: ModelSpec, lora: LoraOptions | None) -> tuple[str, ...]:
-        """Those of adapters and drafts."""
+        """Arguments for adapters and drafts."""
         return memory_arguments(lora, spec.speculative, spec.engine.arguments)
 
     def vllm_versions(self, versions: Iterable[str]) -> tuple[str, ...]:
-        """It is vLLM itself."""
+        """The same versions: the engine is vLLM itself."""
         return tuple(versions)
 
     @property
     def memory_reader(self) -> Callable[[str], Measured | None]:
-        """Reads the lines of its memory profiling."""
+        """Reads the log lines of its memory profiling."""
         return read_measured
 
     def remedy(self, failure: Failure, need: Need | None) -> Remedy | None:
-        """A shorter context or a smaller share of memory, as its log names it."""
+        """A shorter context or a smaller share of memory, as named in its log."""
         return remedy_for(failure, need)
 
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
-        """`vllm serve MODEL`, the rules of `arguments.py`, then those of the claim and the mode."""
+        """`vllm serve MODEL`, then the derived flags, and those of sleep, claim and mode."""
         reason = "the model's directory as the engine sees it"
         return (
             derived_flag(reason, self.start_of(request), "serve", request.engine_model_path),
@@ -248,19 +249,19 @@ class Vllm(Engine):
         )
 
     def fixed_variables(self, request: LaunchRequest) -> frozenset[str]:
-        """With the baseline's policy all derived variables; the user overrides defaults."""
+        """Under policy `baseline` all derived variables: the user can override only defaults."""
         if not by_baseline(request.spec):
             return frozenset()
         derived = (one for one in self.environment(request) if one.origin != Origin.DEFAULT)
         return frozenset(one.name for one in derived)
 
     def containers(self, request: LaunchRequest) -> tuple[ContainerSpec, ...]:
-        """One container, or where Ray joins the hosts also its head."""
+        """One container, or, if Ray joins the hosts, the containers of its cluster."""
         own = self.container(request)
         return ray_containers(request, own) if is_clustered(request) else (own,)
 
     def refusal(self, request: LaunchRequest) -> Failure | None:
-        """Refuses sleep where it is impossible, development mode beyond loopback, and hosts."""
+        """Refuses impossible sleep, exposed development mode, and hosts that cannot be joined."""
         return sleep_refusal(request) or dev_mode_refusal(request) or spanning_refusal(request)
 
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
@@ -275,7 +276,7 @@ class Vllm(Engine):
         )
 
     def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:
-        """Those of its companions, and caches for the next start."""
+        """Mounts of its companions, and caches for the next start."""
         command = tuple(token for flag in self.base_command(request) for token in flag.tokens)
         caches = cache_mounts(request, version_of(request), command)
         return (*super().extra_mounts(request), *caches)

@@ -1,7 +1,7 @@
 """Caches of vLLM on its host: folders for the next start, and the extended KV cache in RAM.
 
-The folders hold compiled code and the memory plan. The extended cache is LMCache's: it keeps
-blocks that leave the accelerator.
+The folders hold compiled code and the memory plan. The extended cache is LMCache, which keeps
+blocks that were evicted from the accelerator.
 """
 
 import hashlib
@@ -18,25 +18,24 @@ from moorage.placement.placement import CPU
 from moorage.spec import EngineName, ExtendedCacheSpec, ModelSpec
 
 INSIDE = "/cache"
-"""The folder inside a container."""
+"""Path of the cache folder in a container."""
 
 ROOT = "VLLM_CACHE_ROOT"
 PLAN_SINCE = "0.27.1"
-"""First version whose startup plan is known to work (vLLM pull request 47388, vllm-ascend 15654).
-"""
+"""First version whose startup plan is known to work (vLLM PR 47388, vllm-ascend 15654)."""
 
 PLAN_TYPES = frozenset({"cuda", "rocm"})
-"""Types whose worker reads the plan (vLLM 0.32, `v1/worker/gpu_worker.py`)."""
+"""Accelerator types whose worker reads the plan (vLLM 0.32, `v1/worker/gpu_worker.py`)."""
 
 MEMORY_OPTIONS = ("--gpu-memory-utilization", "--kv-cache-memory-bytes")
 
 
 def cache_folder(request: LaunchRequest, version: str) -> str:
-    """The folder on the host; empty = nothing is kept.
+    """The cache folder on the host; empty = no cache.
 
-    It belongs to one model: a model with code of its own must not write code that another one
-    runs. It belongs to one image (or installed program) and one kind of accelerator: code that was
-    compiled for one need not run on another.
+    It belongs to one model, because a model with its own code must not write code that another
+    model runs. It also belongs to one image (or installed program) and one kind of accelerator,
+    because code compiled for one may not run on another.
 
     Args:
         request: The seat.
@@ -46,7 +45,7 @@ def cache_folder(request: LaunchRequest, version: str) -> str:
     if not request.caches or not engine.keep_cache or ROOT in request.user_variables:
         return ""
     program = request.image.pinned if request.image else _program(request)
-    # Files of one user may not be readable for another.
+    # Files of one user may be unreadable for another.
     users = [] if engine.container.user is None else [engine.container.user]
     key = _digits([program, *users, *sorted(_products(request))])
     words = ("vllm", version, seat.accelerator_type, key)
@@ -54,16 +53,16 @@ def cache_folder(request: LaunchRequest, version: str) -> str:
 
 
 def cache_root(request: LaunchRequest, version: str) -> str:
-    """The folder's path for the engine; empty = nothing is kept."""
+    """The cache folder's path for the engine; empty = no cache."""
     folder = cache_folder(request, version)
     return INSIDE if folder and request.in_container else folder
 
 
 def cache_mounts(request: LaunchRequest, version: str, command: tuple[str, ...]) -> Iterator[Mount]:
-    """The folder, writable, and in it the folder of plans, which only equal commands share.
+    """Writable mounts of the cache folder, and in it of the plans, shared only by equal commands.
 
-    vLLM distinguishes plans without the share of the memory that it may take
-    (`CacheConfig.compute_hash`): a plan that was made with a larger share would break the claim.
+    vLLM's key of a plan omits the share of memory (`CacheConfig.compute_hash`), so a plan made with
+    a larger share would exceed the claim.
     """
     folder = cache_folder(request, version)
     if not folder or not request.in_container:
@@ -81,7 +80,7 @@ def cache_mounts(request: LaunchRequest, version: str, command: tuple[str, ...])
 
 
 def kept_cache_variables(request: LaunchRequest, version: str) -> Iterator[Variable]:
-    """Variables with further paths in the folder, and the switch of the memory plan."""
+    """Variables for further paths in the cache folder, and the switch of the memory plan."""
     root = cache_root(request, version)
     if not root:
         return
@@ -97,7 +96,7 @@ def kept_cache_variables(request: LaunchRequest, version: str) -> Iterator[Varia
 
 
 def _plans(request: LaunchRequest, version: str) -> bool:
-    """Whether plans are kept: only where the share of the memory is the claimed one."""
+    """Whether plans are kept: only if the share of memory is the claimed share."""
     return (
         request.in_container
         and request.seat.accelerator_type in PLAN_TYPES
@@ -133,17 +132,17 @@ SUPPORTED = frozenset({"cuda", "rocm"})
 
 
 def offload_flags(request: LaunchRequest) -> tuple[Flag, ...]:
-    """The connector, where there is an extended cache."""
+    """The connector of the extended cache, if there is one."""
     if not _extended_cache(request.spec, request.seat.accelerator_type):
         return ()
     return (spec_flag("extended_kv_cache", "--kv-transfer-config", CONNECTOR),)
 
 
 def offload_variables(request: LaunchRequest) -> Iterator[Variable]:
-    """Sizes that LMCache reads, where there is an extended cache, and the seed of its hashes.
+    """Variables of LMCache's sizes and hash seed, if there is an extended cache.
 
-    Each process with a cache takes the whole size that LMCache gets (LMCache issue 2901), so each
-    rank gets its part of the host's.
+    Each process takes the whole size that LMCache is given (LMCache issue 2901), so each rank gets
+    its part of the host's size.
     """
     seat = request.seat
     cache = _extended_cache(request.spec, seat.accelerator_type)
@@ -164,20 +163,20 @@ def offload_variables(request: LaunchRequest) -> Iterator[Variable]:
 
 
 def offload_warnings(request: LaunchRequest) -> Iterator[str]:
-    """Why the extended cache is left out, where the spec wants one and it is."""
+    """A warning if the spec wants an extended cache that cannot run."""
     kind = request.seat.accelerator_type
     if request.spec.extended_kv_cache and kind not in SUPPORTED:
         yield f"extended_kv_cache: LMCache does not run on {kind}; it is left out"
 
 
 def ram_of_cache(spec: ModelSpec, accelerator_type: str, claimed: int) -> int:
-    """Bytes of RAM that the cache takes on a host; 0 where there is none."""
+    """Bytes of RAM that the extended cache takes on a host; 0 = no extended cache."""
     cache = _extended_cache(spec, accelerator_type)
     return _ram_on_host(cache, claimed) if cache else 0
 
 
 def _extended_cache(spec: ModelSpec, accelerator_type: str) -> ExtendedCacheSpec | None:
-    """The extended cache that the spec wants; None where it wants none, or LMCache cannot run."""
+    """The extended cache that the spec wants; None = none wanted, or LMCache cannot run."""
     return spec.extended_kv_cache if accelerator_type in SUPPORTED else None
 
 

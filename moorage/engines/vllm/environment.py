@@ -1,4 +1,4 @@
-"""The environment of a vLLM server; variables that the user sets are left out."""
+"""The environment of a vLLM server, without variables that the user sets."""
 
 from collections.abc import Iterable, Iterator
 
@@ -32,7 +32,7 @@ ASCEND_VARIABLES_BUT_310P = (
 
 
 def ascend_flags(request: LaunchRequest) -> tuple[Flag, ...]:
-    """310P has no graphs and no bfloat16."""
+    """Flags for Ascend 310P, which has neither graphs nor bfloat16."""
     if not _is_310p(request):
         return ()
     return (
@@ -67,15 +67,17 @@ LOADING = (
 
 
 READY, READY_SECONDS = "VLLM_ENGINE_READY_TIMEOUT_S", 600
-"""The variable of the time that vLLM's server waits for its engines, and its default (`envs.py`).
+"""The variable for the seconds that vLLM's server waits for its engines, and vLLM's default.
+
+Source: `envs.py`.
 """
 
 
 def ready_variables(load_seconds: int) -> tuple[Variable, ...]:
-    """The time that the server waits for its engines, where the spec allows more than vLLM does.
+    """The time that the server waits for its engines, if the spec allows more than vLLM.
 
     Args:
-        load_seconds: The spec's limit for loading.
+        load_seconds: The spec's limit for loading, in seconds.
     """
     if load_seconds <= READY_SECONDS:
         return ()
@@ -99,7 +101,7 @@ def variables(request: LaunchRequest) -> tuple[Variable, ...]:
 def without_overridden(
     request: LaunchRequest, variables: Iterable[Variable]
 ) -> tuple[Variable, ...]:
-    """The variables that the user does not set; GPUStack overwrites these, but for defaults."""
+    """The variables without those that the user sets; under `baseline` only defaults give way."""
     given, overwrites = request.user_variables, by_baseline(request.spec)
     return tuple(
         item
@@ -109,13 +111,13 @@ def without_overridden(
 
 
 def cache_variables(request: LaunchRequest) -> Iterator[Variable]:
-    """The folder of compiled kernels, if there is one."""
+    """The variable for the folder of compiled kernels, if there is one."""
     if root := cache_root(request, version_of(request)):
         yield variable("VLLM_CACHE_ROOT", f"{root}/vllm", "compiled kernels outlive the container")
 
 
 def host_variables(request: LaunchRequest) -> Iterator[Variable]:
-    """Addresses, ports and interface that connect the hosts of a replica."""
+    """Variables for addresses, ports and interface that connect the hosts of a replica."""
     if not request.spans_hosts:
         return
     own = request.peers[request.seat.position].address
@@ -125,7 +127,7 @@ def host_variables(request: LaunchRequest) -> Iterator[Variable]:
 
 
 def _native(request: LaunchRequest) -> Iterator[Variable]:
-    """No common first port where ranks span hosts: their workers would collide."""
+    """Ports; without a common first port if ranks span hosts, as their workers would collide."""
     shape = topology_of(request).shape
     ports = link_ports(request, PORTS_OF_SHAPE[shape])
     if shape != Shape.MP_ONLY:
@@ -143,7 +145,7 @@ def _ray(request: LaunchRequest) -> Iterator[Variable]:
 
 
 def _interface(request: LaunchRequest, own: str) -> Iterator[Variable]:
-    """The network interface of collectives, unless the user names one."""
+    """Variables for the network interface of collectives, unless the user names one."""
     name, reason = request.host.interface, "the interface between the hosts"
     kind, given = request.seat.accelerator_type, request.user_variables
     if not name:

@@ -1,4 +1,4 @@
-"""What vLLM's launch rules read out of a request, under the policy that placed the model."""
+"""Facts that vLLM's launch rules read from a request, under the policy that placed the model."""
 
 from collections.abc import Sequence
 
@@ -8,20 +8,20 @@ from moorage.spec import EngineName, Mode, ModelSpec, Policy
 from moorage.spec.arguments import EngineArguments
 
 FOUND_WITH_UNDERSCORE = ("--lora_modules", "--max_lora_rank")
-"""Options that GPUStack finds though they are written with `_`."""
+"""Options that GPUStack recognises although they are written with `_`."""
 
 
 def by_baseline(spec: ModelSpec) -> bool:
-    """Whether the launch follows GPUStack's defaults: the policy that places a model starts it."""
+    """Whether the launch follows GPUStack's defaults, as policy `baseline` placed the model."""
     return spec.placement.policy == Policy.BASELINE
 
 
 def arguments_of(spec: ModelSpec) -> EngineArguments:
     """The user's arguments, as the rules of the policy read them.
 
-    GPUStack takes the first of several where vLLM takes the last one, hence the reversed order. It
-    does not find options that are written with `_`, except two. Only its rules ignore them: an
-    option of the user is never repeated, in any spelling.
+    GPUStack uses the first of repeated options, vLLM the last, hence the reversed order. GPUStack
+    recognises only two options written with `_`. Only its rules ignore the others: derived flags
+    never repeat an option of the user, in any spelling.
     """
     args = spec.engine.arguments
     if not by_baseline(spec):
@@ -35,10 +35,10 @@ def arguments_of(spec: ModelSpec) -> EngineArguments:
 
 
 def version_of(request: LaunchRequest) -> str:
-    """The version that will run: of the image, else of the installed program; empty = unknown.
+    """The version that will run, from the image or the installed program; empty = unknown.
 
-    A version that only the spec states does not count. Where vLLM runs inside another engine, its
-    own version is that of the arguments.
+    A version stated only in the spec does not count. If vLLM runs inside another engine, its
+    version is that of the arguments.
     """
     if request.arguments:
         return request.arguments.version
@@ -49,7 +49,7 @@ def version_of(request: LaunchRequest) -> str:
 
 
 def is_omni(request: LaunchRequest) -> bool:
-    """Whether images or speech are generated, by the model's profile or the user's `--omni`."""
+    """Whether the model generates images or speech, by its profile or the user's `--omni`."""
     profile = request.profile
     makes = profile.mode == Mode.IMAGE_GENERATION or TEXT_TO_SPEECH in profile.categories
     return makes or bool(request.spec.engine.arguments.switch("--omni"))
@@ -62,7 +62,7 @@ def is_clustered(request: LaunchRequest) -> bool:
 
 
 def ranks_by_host(request: LaunchRequest) -> list[int]:
-    """Ranks on each host of the replica, the leader's first; on CPU every host is one."""
+    """Ranks on each host of the replica, the leader's first; on CPU one per host."""
     return [len(peer.seat.accelerators) or 1 for peer in request.peers]
 
 

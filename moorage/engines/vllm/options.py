@@ -1,8 +1,7 @@
-"""vLLM's options: removed ones, and those that fields of the spec stand for.
+"""vLLM's options: removed options, and options that fields of the spec replace.
 
-The version of a removal is stated only where no shipped schema shows it: those begin with 0.10.
-What takes the place of an option is stated only where its last schema did not.
-
+The version of a removal is stated only if no shipped schema shows it; schemas begin with 0.10. The
+replacement of an option is stated only if the option's last schema did not name it.
 Sources: vLLM's pull requests 22138, 22779 (multi-step), 21470 (`--task`), 29326 (guided decoding),
 36216 (swap space), 49244 (partial prefills).
 """
@@ -15,8 +14,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "--data-parallel-size": ("--dp",),
     "--speculative-config": ("--spec-method", "--spec-model", "--spec-tokens"),
 }
-"""Options that state the same as another one: GPUStack's names, and parts of the speculative
-configuration."""
+"""Other names of options: GPUStack's names, and parts of the speculative configuration."""
 
 
 REMOVED_OPTIONS: dict[str, RemovedOption] = {
@@ -58,7 +56,7 @@ REMOVED_OPTIONS: dict[str, RemovedOption] = {
         )
     },
 }
-"""By option; `*` stands for any ending."""
+"""Removed options by name; `*` matches any ending."""
 
 
 ADDRESS = "moorage decides how the engine is reached, and asks it there"
@@ -119,4 +117,4 @@ RESERVED_OPTIONS: dict[str, ReservedOption] = {
     },
     **REFUSED_OPTIONS,
 }
-"""Options that fields stand for, and refused options, by their first name."""
+"""Options that fields of the spec replace, and refused options, by their first name."""

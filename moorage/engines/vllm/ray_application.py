@@ -1,7 +1,7 @@
 """vLLM as an application of Ray Serve LLM: the arguments of a launch as `engine_kwargs`.
 
-Read from `ray.llm` of Ray 2.60: `engine_kwargs` takes the fields of vLLM's engine arguments;
-model and name are `model_loading_config`, and Ray names executor, host and port itself.
+Source: `ray.llm` of Ray 2.60. `engine_kwargs` takes the fields of vLLM's engine arguments; model
+and name are in `model_loading_config`, and Ray sets executor, host and port itself.
 """
 
 from typing import Any
@@ -71,14 +71,14 @@ def _derived(request: ApplicationRequest) -> tuple[Flag, ...]:
 
 
 def _revision(request: ApplicationRequest) -> tuple[Flag, ...]:
-    """The nodes download the model themselves; they must get the very commit that was resolved."""
+    """The resolved commit, because the nodes download the model themselves."""
     if not request.model.source.startswith("hf://"):
         return ()
     return (derived_flag("the commit that was resolved", "--revision", request.model.revision),)
 
 
 def _deployment(request: ApplicationRequest) -> dict[str, Any]:
-    """The number of replicas, and the time that an ending one has for requests in flight."""
+    """The number of replicas, and the time that a stopping replica has for requests in flight."""
     scaling, stopping = request.settings.autoscaling, request.spec.stopping
     number: dict[str, Any] = {"num_replicas": request.spec.replicas}
     if scaling:

@@ -25,10 +25,10 @@ OFFSETS = {
     "metrics-export-port": 6,
     "min-worker-port": 10,
 }
-"""Places of Ray's ports in the range that a host has for them, so that a firewall can allow them.
+"""Offsets of Ray's ports in a host's range for Ray, so that a firewall can allow them.
 
-The head listens at 0, its dashboard at 2. 1 and 3 stay unused: older Rays listen there (client and
-dashboard gRPC, until 2.45).
+The head listens at offset 0, its dashboard at 2. Offsets 1 and 3 stay unused, because older
+versions of Ray listen there (client and dashboard gRPC, until 2.45).
 """
 
 
@@ -55,10 +55,10 @@ def ray_start(request: LaunchRequest) -> tuple[str, ...]:
 def ray_containers(request: LaunchRequest, engine: ContainerSpec) -> tuple[ContainerSpec, ...]:
     """The containers of a seat: Ray's head and the engine for the leader, else a Ray worker.
 
-    The engine's workers are started by Ray, so every container has image, devices, model and
-    variables of the engine, as it would be without Ray. Head and engine also share `/tmp` with
-    Ray's sockets, and shared memory, and the engine sees the head's processes: Ray (as of 2.60)
-    looks for its own node among them.
+    Ray starts the engine's workers, so every container has the engine's image, devices, model and
+    variables, as without Ray. Head and engine also share `/tmp` with Ray's sockets, and shared
+    memory, and the engine sees the head's processes, among which Ray (as of 2.60) looks for its own
+    node.
     """
     if not request.leads:
         return (engine.model_copy(update={"command": _ray(request), "awaits": head_name(request)}),)
@@ -85,7 +85,7 @@ def _head_container(request: LaunchRequest, engine: ContainerSpec) -> ContainerS
 
 
 def _leader_container(request: LaunchRequest, engine: ContainerSpec) -> ContainerSpec:
-    """The engine, with the head's shared memory where the host's is not used."""
+    """The engine's container, with the head's shared memory unless it uses the host's."""
     head, is_host = head_name(request), engine.isolation.ipc == IpcMode.HOST
     reason = "the cluster that was started for it"
     cluster = variable("RAY_ADDRESS", _head_address(request), reason, Origin.DERIVED)
@@ -115,14 +115,14 @@ def _head_address(request: LaunchRequest) -> str:
 
 
 def _ports(seat: Seat) -> tuple[int, int]:
-    """First and last port of Ray on a host; each host has a range of its own."""
+    """First and last port of Ray on a host; each host has its own range."""
     ports = seat.links.ray if seat.links else None
-    assert ports is not None  # `is_clustered` holds
+    assert ports is not None  # `is_clustered` is true here
     return ports
 
 
 WITHOUT_RAY = "0.18.0"
-"""First version whose images hold no Ray (vLLM pull request 36170)."""
+"""First version whose images lack Ray (vLLM pull request 36170)."""
 
 
 def spanning_refusal(request: LaunchRequest) -> Failure | None:

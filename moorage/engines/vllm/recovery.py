@@ -1,6 +1,6 @@
-"""Numbers that vLLM names when it refuses to start, as values to start it with.
+"""Values that vLLM names when it refuses to start, for use in a second try.
 
-Its texts are in `causes.py`; the named groups of their patterns arrive as `Failure.named`.
+The patterns of its messages are in `causes.py`; their named groups are in `Failure.named`.
 """
 
 from collections.abc import Mapping
@@ -12,20 +12,20 @@ from moorage.engines.recovery import Remedy
 from moorage.memory.need import STEPS, Need
 
 LEAST_TOKENS = 256
-"""A shorter context hardly holds a chat template and an answer."""
+"""Least context to accept: a shorter one hardly holds a chat template and an answer."""
 
 MARGIN = GIB // 4
-"""Bytes of free memory that are not used: the log rounds sizes, and they change a little."""
+"""Bytes of free memory left unused, because the log rounds sizes and sizes change a little."""
 
 LENGTH, SHARE = "--max-model-len", "--gpu-memory-utilization"
 
 
 def remedy_for(failure: Failure, need: Need | None) -> Remedy | None:
-    """The value with which vLLM would start; None where it named none.
+    """The value with which vLLM would start; None = it named none.
 
     Args:
         failure: Why it did not start.
-        need: The predicted memory of one accelerator, where there is a prediction.
+        need: The predicted memory of one accelerator; None = no prediction.
     """
     if failure.cause == Cause.ENGINE_ACCELERATOR_BUSY:
         return _free_share(failure.named, need)
@@ -38,7 +38,7 @@ LENGTH_LIMITS = {
     Cause.ENGINE_KV_CACHE_TOO_SMALL: "its KV cache holds",
     Cause.ENGINE_CONTEXT_TOO_LONG: "the model was made for",
 }
-"""What limits the length that vLLM names, by cause."""
+"""The limit of the length that vLLM names, by cause, as the end of a sentence."""
 
 
 def _length(named: Mapping[str, str], reason: str) -> Remedy | None:
@@ -53,10 +53,10 @@ def _length(named: Mapping[str, str], reason: str) -> Remedy | None:
 
 
 def _free_share(named: Mapping[str, str], need: Need | None) -> Remedy | None:
-    """The free share, where weights, working memory and one request fit into it.
+    """The free share, if weights, working memory and one request fit into it.
 
-    vLLM wants `ceil(total x share)` bytes free (`v1/worker/utils.py:request_memory`). Without a
-    prediction it is not known what fits, and another place is the better advice.
+    vLLM requires `ceil(total x share)` free bytes (`v1/worker/utils.py:request_memory`). Without a
+    prediction it is unknown what fits, and another place is the better advice.
     """
     if need is None or not {"free", "total", "share"} <= named.keys():
         return None
@@ -69,6 +69,6 @@ def _free_share(named: Mapping[str, str], need: Need | None) -> Remedy | None:
 
 
 def _least(need: Need) -> int:
-    """Bytes within the share that serve one request of the whole context at a time."""
+    """Bytes within the share for serving one request of the whole context at a time."""
     cache = need.term("kv_cache")
     return need.inside - (cache.bytes * (need.concurrency - 1) // need.concurrency if cache else 0)

@@ -1,6 +1,6 @@
-"""vLLM's own sleep: the process stays, and gives its accelerator memory back.
+"""vLLM's own sleep: the process stays and releases accelerator memory.
 
-At level 1 the weights move to RAM, at level 2 they are dropped and read again from disk. Sources:
+At level 1 the weights move to RAM; at level 2 they are dropped and later read from disk. Sources:
 `vllm/entrypoints/serve/dev/sleep` and `vllm/device_allocator/cumem.py` of vLLM 0.32.
 """
 
@@ -14,16 +14,16 @@ from moorage.memory.need import Need
 DEV_MODE = "VLLM_SERVER_DEV_MODE"
 FIELD = "sleep_level"
 SLEEPERS = frozenset({"cuda", "rocm"})
-"""Accelerators whose memory vLLM's allocator gives back."""
+"""Accelerator types whose memory vLLM's allocator can release."""
 
 RELEASED = frozenset({"weights", "kv_cache"})
-"""Parts of the memory that a sleeping engine gives back; graphs, buffers and context stay."""
+"""Memory terms that a sleeping engine releases; graphs, buffers and context stay."""
 
 WEIGHTS_IN_RAM, NO_WEIGHTS = 1, 2
 
 
 def sleep_flags(request: LaunchRequest) -> tuple[Flag, ...]:
-    """The switch, where the spec has a level."""
+    """The switch of sleep mode, if the spec has a level."""
     return (spec_flag(FIELD, "--enable-sleep-mode"),) if request.spec.sleep_level else ()
 
 
@@ -35,7 +35,7 @@ def sleep_variables(request: LaunchRequest) -> tuple[Variable, ...]:
 
 
 def sleep_refusal(request: LaunchRequest) -> Failure | None:
-    """Why a seat's engine cannot sleep by itself; None = it can, or need not."""
+    """Why a seat's engine cannot sleep by itself; None = it can, or the spec wants no sleep."""
     kind = request.seat.accelerator_type
     if not request.spec.sleep_level or (kind in SLEEPERS and not request.spans_hosts):
         return None
@@ -61,7 +61,7 @@ def engine_sleep(level: int) -> EngineSleep:
 
 
 def bytes_asleep(need: Need | None, claimed: int) -> int:
-    """Bytes of one accelerator that a sleeping engine keeps; all where nobody worked them out."""
+    """Bytes of one accelerator that a sleeping engine keeps; the whole claim if unpredicted."""
     if need is None or need.stated is not None:
         return claimed
     given = sum(term.bytes for term in need.terms if term.name in RELEASED)

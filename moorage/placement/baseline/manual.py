@@ -1,7 +1,7 @@
-"""The strategy for accelerators that the user lists, and whether they hold what they get.
+"""The strategy for accelerators that the user lists, and the check whether a replica fits there.
 
-Neither divisibility nor free RAM counts, and without a share of its own free memory does not count
-either (the peer's defects 28 to 30). What does not fit is taken all the same, as overcommit.
+It ignores divisibility and free RAM, and also free memory if the engine takes no share (the peer's
+defects 28 to 30). If no candidate fits, it overcommits.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ SEVERAL_REPLICAS = (
 def manual(terms: Terms, rooms: Sequence[Room], spanning: Collection[str]) -> Outcome:
     """The candidates that fit; if none does, the one with the most memory left, overcommitted.
 
-    No follower is put on a host with a release of `spanning`: those that span hosts.
+    Hosts with a release in `spanning` (releases that span hosts) get no follower.
     """
     selection: dict[str, dict[str, list[int]]] = {kind: {} for kind, _, _ in terms.listed}
     for kind, host, index in sorted(terms.listed, key=lambda key: key[2]):
@@ -50,7 +50,7 @@ def manual(terms: Terms, rooms: Sequence[Room], spanning: Collection[str]) -> Ou
 
 
 def _views(rooms: Sequence[Room], name: str, hosts: Mapping[str, Sequence[int]]) -> list[View]:
-    """Hosts with the most listed accelerators first, the accelerators with the most left first."""
+    """The hosts with the most listed accelerators first, and each host's emptiest ones first."""
     views = []
     for room in rooms:
         if room.accelerators and room.host in hosts:
@@ -63,16 +63,16 @@ def _views(rooms: Sequence[Room], name: str, hosts: Mapping[str, Sequence[int]])
 
 
 def _by_rate(items: Sequence[Accelerator], amounts: Mapping[int, int]) -> list[int]:
-    """Indexes by amount per memory, largest first.
+    """Indexes by ratio of amount to total memory, largest first.
 
-    Of two types that share an index, the memory of the later one counts.
+    If two types share an index, the memory of the later type counts.
     """
     rates = {item.index: amounts.get(item.index, 0) / item.memory_total for item in items}
     return sorted(rates, key=lambda index: -rates[index])
 
 
 def _on_one_host(terms: Terms, groups: Groups) -> Iterator[BaselineCandidate]:
-    """Each accelerator; or, of each host with enough, those whose share is free before others."""
+    """Each accelerator; or, on each host with enough, accelerators whose share is free first."""
     for name, views in groups.items():
         for view in views:
             if terms.wanted == 1:
@@ -87,7 +87,7 @@ def _on_one_host(terms: Terms, groups: Groups) -> Iterator[BaselineCandidate]:
 def _on_many_hosts(
     terms: Terms, groups: Groups, selection: Selection, spanning: Collection[str]
 ) -> Iterator[BaselineCandidate]:
-    """The host with the most leads and gives all; the others give what is still missing."""
+    """The host with the most accelerators leads and gives them all; the others give the rest."""
     for name, views in groups.items():
         if len(views) < 2:
             continue
@@ -112,7 +112,7 @@ def _share(terms: Terms, view: View, indexes: Sequence[int]) -> Share:
 
 
 def _memory(terms: Terms, view: View, indexes: Sequence[int]) -> dict[int, int]:
-    """Bytes to take of each; without a share of its own each host takes the whole claim."""
+    """Bytes to take of each; if the engine takes no share, each host takes the whole claim."""
     each = int(terms.claim / len(indexes)) if indexes else 0
     return {
         item.index: terms.bytes_of(item, each)
@@ -123,10 +123,10 @@ def _memory(terms: Terms, view: View, indexes: Sequence[int]) -> dict[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """Whether listed accelerators hold a candidate.
+    """Checks whether a candidate fits on the listed accelerators.
 
     Attributes:
-        satisfied: Those whose share is free; all, when the engine takes no share.
+        satisfied: Accelerators whose share is free; all if the engine takes no share.
     """
 
     terms: Terms
@@ -134,7 +134,7 @@ class _Fit:
     satisfied: frozenset[Key]
 
     def holds(self, candidate: BaselineCandidate) -> bool:
-        """Whether the shares hold the claim, and what each needs is free."""
+        """Whether the shares cover the claim, and each accelerator's share is free."""
         memory = sum(sum(share.accelerator_bytes) for share in candidate.shares)
         ram = sum(share.ram_bytes for share in candidate.shares)
         return (
@@ -144,7 +144,7 @@ class _Fit:
         )
 
     def effective(self, candidate: BaselineCandidate) -> float:
-        """Bytes that the engine may take."""
+        """Bytes that the engine may take of the candidate's accelerators."""
         return self._free(candidate) * (self.terms.utilization or 1)
 
     def shortage(self, candidate: BaselineCandidate) -> Iterator[str]:
@@ -164,7 +164,7 @@ class _Fit:
         yield f"{text}."
 
     def _free(self, candidate: BaselineCandidate) -> int:
-        """Bytes left; of all listed accelerators, if the candidate uses as many."""
+        """Bytes left on the candidate's accelerators; on all listed ones if it uses as many."""
         keys: Sequence[Key] = _keys(candidate)
         if len(keys) >= len(self.terms.listed):
             keys = self.terms.listed

@@ -1,4 +1,4 @@
-"""What the user's arguments say to the rules: parallel sizes, switches and the executor."""
+"""The user's engine arguments as the rules read them: parallel sizes, switches, executor."""
 
 from enum import StrEnum
 from math import prod
@@ -19,11 +19,11 @@ FLAGS = {
     "data_local": ("data-parallel-size-local", "dpl"),
 }
 NATIVE_SINCE = "0.18"
-"""From this version of vLLM on, an image of the user's own is not taken to hold Ray."""
+"""From this version of vLLM on, a custom build is assumed to join hosts without Ray."""
 
 
 class ErrorClass(StrEnum):
-    """How a spec contradicts itself or the model; checked in this order."""
+    """Ways in which a spec contradicts itself or the model, in the order of the checks."""
 
     NON_POSITIVE = "non_positive_parallelism"
     COUNT = "gpu_count_mismatch"
@@ -35,7 +35,7 @@ class ErrorClass(StrEnum):
 
 
 def contradiction(error: ErrorClass, meaning: str) -> Failure:
-    """The failure `BAD_SPEC`; its `named` has the class."""
+    """The failure `BAD_SPEC`, with the error class in `named`."""
     return Failure(
         Cause.BAD_SPEC,
         f"engine.args: {meaning}",
@@ -45,9 +45,9 @@ def contradiction(error: ErrorClass, meaning: str) -> Failure:
 
 
 class Parameters:
-    """Options by name, without dashes. Of an option that is given twice the first value counts.
+    """Options by name, without dashes. The first value of a repeated option counts.
 
-    Names are compared as they are written: `--tensor_parallel_size` is another option.
+    Names are compared as written: `--tensor_parallel_size` is a different option.
     """
 
     def __init__(self, arguments: EngineArguments) -> None:
@@ -61,7 +61,7 @@ class Parameters:
         return next((v for name, v in self._pairs if name in names and v is not None), None)
 
     def number(self, *names: str) -> int | None:
-        """The same as a whole number; None when it is not one."""
+        """Value of the first of these options as a whole number; None if it is not one."""
         try:
             return int(self.value(*names) or "")
         except ValueError:
@@ -79,7 +79,7 @@ def parallel_sizes(parameters: Parameters, accelerators: int | None = None) -> P
     """The parallel sizes.
 
     Args:
-        accelerators: How many each replica takes, the tensor-parallel size where no argument
+        accelerators: Accelerators of each replica, used as the tensor-parallel size if no argument
             states a size; None = open.
 
     Raises:
@@ -96,10 +96,10 @@ def parallel_sizes(parameters: Parameters, accelerators: int | None = None) -> P
 
 
 def world_size(sizes: ParallelSizes, parameters: Parameters) -> int | None:
-    """Accelerators of one replica by its parallel sizes; None when they leave it open.
+    """Accelerators of one replica by its parallel sizes; None if the sizes leave the number open.
 
-    With hybrid load balancing the data-parallel size counts ranks of other deployments too, so
-    the local one takes its place.
+    With hybrid load balancing the data-parallel size includes ranks of other deployments, so the
+    local size replaces it.
     """
     data = sizes.data
     if parameters.switch("data-parallel-hybrid-lb"):
@@ -120,7 +120,7 @@ def is_native(version: str | None, parameters: Parameters) -> bool:
 
 
 def require_whole_ranks(sizes: ParallelSizes) -> None:
-    """Refuse ranks that natively joined hosts cannot share evenly; raises `LOCAL_RANKS`."""
+    """Raise `LOCAL_RANKS` if natively joined hosts cannot share the ranks evenly."""
     if sizes.data is not None and sizes.data_local is not None and sizes.data % sizes.data_local:
         meaning = (
             f"--data-parallel-size {sizes.data} must be a multiple of "

@@ -1,7 +1,7 @@
-"""The rules decide on the hosts that pass our filters, and score what they find from 0 to 100.
+"""Applies the rules to the hosts that pass our filters, and scores the candidates from 0 to 100.
 
-Two things stay ours: what the gate would refuse is not proposed, and what is claimed is what the
-engine gets.
+Two things differ from the peer: our gate drops candidates that cannot be claimed, and claims equal
+the memory that the engine gets.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,7 +42,7 @@ def place_by_rules(
 def rank(request: Request, hosts: Sequence[HostSnapshot]) -> Ranking:
     """The candidates of the first strategy that finds any; the order of the hosts breaks ties.
 
-    What devices report as free, what runs on hosts and whether they can be reached does not count.
+    Free memory that devices report, running processes and reachability do not count.
     """
     needs = terms_of(request)
     claims = [claim for host in hosts for claim in host.claims]
@@ -62,12 +62,12 @@ def rank(request: Request, hosts: Sequence[HostSnapshot]) -> Ranking:
 
 
 def terms_of(request: Request) -> Terms:
-    """The request in the words of the rules."""
+    """The request in the terms of the rules."""
     return read_terms(request.spec, request.profile, request.subject.adapter_bytes)
 
 
 def messages(terms: Terms, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
-    """What the model needs, and why the last strategy that applies does not find it."""
+    """The memory that the model needs, and why the last strategy that applied found too little."""
     ram = f" and {gib(terms.ram)} of RAM" if terms.ram else ""
     lines = [f"The model requires approximately {gib(terms.claim)} of accelerator memory{ram}."]
     if share := terms.utilization:
@@ -83,7 +83,7 @@ def _automatic(request: Request, terms: Terms, fleet: Sequence[Room]) -> list[Ou
     """The strategies in order, up to the first that finds anything."""
     outcomes = [one_accelerator(terms, by_type(fleet, all_types=True))]
     if not outcomes[-1].candidates:
-        # Where several are wanted, the strategy before does not group the fleet.
+        # If several accelerators are wanted, `one_accelerator` did not group the fleet.
         outcomes.append(one_host(terms, by_type(fleet, all_types=terms.wanted > 1)))
     if not outcomes[-1].candidates and request.spans_hosts:
         outcomes.append(many_hosts(terms, by_type(fleet, all_types=False)))
@@ -91,7 +91,7 @@ def _automatic(request: Request, terms: Terms, fleet: Sequence[Room]) -> list[Ou
 
 
 def _usable(view: HostView) -> HostSnapshot:
-    """The host with the accelerators that the engine can use."""
+    """The host with only the accelerators that the engine can use."""
     items = tuple(
         item
         for item in view.host.accelerators
@@ -103,7 +103,7 @@ def _usable(view: HostView) -> HostSnapshot:
 
 
 def _best_seats(seating: Seating, ranking: Ranking) -> tuple[tuple[Seat, ...], dict[str, Verdict]]:
-    """The seats of the best candidate that the gate lets through, and who is refused there."""
+    """The seats of the best candidate that passes the gate, and the verdicts on refused hosts."""
     refused: dict[str, Verdict] = {}
     pairs = zip(ranking.candidates, ranking.scores, strict=True)
     for candidate, _ in sorted(pairs, key=lambda pair: -pair[1]):
@@ -116,7 +116,7 @@ def _best_seats(seating: Seating, ranking: Ranking) -> tuple[tuple[Seat, ...], d
 
 
 def _verdicts(ranking: Ranking, hosts: Sequence[HostSnapshot], fits: bool) -> dict[str, Verdict]:
-    """What the rules make of each host. Where nothing fits, a candidate lacks the others."""
+    """The rules' verdict on each host. If nothing fits, hosts of candidates lack other hosts."""
     best: dict[str, float] = {}
     for candidate, score in zip(ranking.candidates, ranking.scores, strict=True):
         for part in candidate.shares:
@@ -134,13 +134,13 @@ def _verdicts(ranking: Ranking, hosts: Sequence[HostSnapshot], fits: bool) -> di
 
 HOST_WEIGHT, ACCELERATOR_WEIGHT = 0.85, 0.15
 OTHERS_ON_ACCELERATOR = 0.2
-"""What a replica of another model counts on an accelerator, one of the same model being 1."""
+"""Weight of another model's replica on an accelerator; a replica of the same model weighs 1."""
 
 Range = tuple[int, int]
 """The fewest and the most replicas on the leaders' hosts."""
 
 Weights = tuple[float, float, float]
-"""A base, and what few replicas of the same model and of others add to it."""
+"""A base, and the most that few replicas of the same model and of other models add to it."""
 
 FREE_OF_MODEL: Weights = (0.85, 0.0, 0.15)
 BESIDE_FREE: Weights = (0.45, 0.35, 0.20)
@@ -153,7 +153,7 @@ LEADER_WEIGHT, FOLLOWER_WEIGHT = 5.0, 1.0
 def scores(
     strategy: Strategy, candidates: Sequence[BaselineCandidate], rooms: Sequence[Room]
 ) -> tuple[float, ...]:
-    """One score for each candidate; the first of the highest is the best one."""
+    """One score for each candidate; of equal highest scores, the first wins."""
     by_host = {room.host: room for room in rooms}
     if strategy is Strategy.SPREAD:
         return _spread(candidates, by_host)
@@ -163,7 +163,7 @@ def scores(
 def _spread(
     candidates: Sequence[BaselineCandidate], rooms: Mapping[str, Room]
 ) -> tuple[float, ...]:
-    """Where the fewest replicas run, of this model first.
+    """Scores that favour hosts with the fewest replicas, first of this model, then of others.
 
     Only leaders count (the peer's defect 12).
     """
@@ -185,7 +185,7 @@ def _range(counts: Iterable[int]) -> Range:
 
 
 def _host(room: Room, same: Range, others: Range) -> float:
-    """The score of a leader's host among the hosts of all leaders."""
+    """The score of one leader's host, relative to the hosts of all leaders."""
     weights = NONE_FREE
     if same[0] == 0:
         weights = BESIDE_FREE if room.same.total else FREE_OF_MODEL
@@ -212,7 +212,7 @@ def _accelerators(room: Room, candidate: BaselineCandidate) -> float:
 
 
 def _filling(candidate: BaselineCandidate, rooms: Mapping[str, Room]) -> float:
-    """How much of what is left it fills.
+    """The percentage of the remaining memory and RAM that a candidate fills.
 
     Followers rank by the sum of their scores, not by the mean (the peer's defect 12).
     """
@@ -230,7 +230,10 @@ def _filling(candidate: BaselineCandidate, rooms: Mapping[str, Room]) -> float:
 
 
 def _share(share: Share, room: Room, free: Mapping[int, int]) -> float:
-    """The fullest accelerator counts; nothing left counts as not filled."""
+    """The percentage that a share fills of one host.
+
+    The fullest accelerator counts; a resource with nothing left counts as 0.
+    """
     ram = _part(share.ram_bytes, room.ram)
     if not share.accelerators:
         return ram

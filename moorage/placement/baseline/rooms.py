@@ -1,4 +1,4 @@
-"""The fleet as the rules see it: what is left on each host, what runs there, and its types."""
+"""The fleet as the rules see it: remaining resources, running replicas and types of each host."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -11,11 +11,11 @@ from moorage.placement.fit import claimed_amounts
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What runs on a host, counted once for each accelerator that it holds.
+    """Replicas on a host, counted once for each accelerator that they hold.
 
     Attributes:
         accelerators: Count by accelerator index.
-        total: The sum, and one for each release that holds no accelerator there.
+        total: The sum of these counts, plus 1 for each release that holds no accelerator there.
     """
 
     accelerators: Mapping[int, int]
@@ -24,16 +24,16 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """One host with what is left of it.
+    """One host with its remaining resources.
 
     Attributes:
-        accelerators: Those with memory, in fleet order.
-        free: Bytes left of each accelerator, in the same order. Claims are booked by index alone,
+        accelerators: Accelerators of known memory, in fleet order.
+        free: Bytes left of each accelerator, in the same order. Claims are counted by index alone,
             so two types that share an index share its claims.
         ram: Bytes of RAM left.
         same: Replicas of the model that is being placed.
-        others: Everything else.
-        releases: All that hold something there.
+        others: Replicas of other models.
+        releases: Releases that hold claims on the host.
     """
 
     host: str
@@ -46,7 +46,7 @@ class Room:
 
     @property
     def free_by_index(self) -> dict[int, int]:
-        """Bytes left by index; of two types that share an index, the last counts."""
+        """Bytes left by index; if two types share an index, the last counts."""
         return {item.index: free for item, free in zip(self.accelerators, self.free, strict=True)}
 
     def free_of_type(self, name: str) -> dict[int, int]:
@@ -57,11 +57,11 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a strategy sees of one host.
+    """One host as a strategy sees it.
 
     Attributes:
-        accelerators: Those that the strategy may take, in fleet order.
-        free: Bytes left of them, by index; what is missing counts as 0.
+        accelerators: Accelerators that the strategy may take, in its order of preference.
+        free: Bytes left by accelerator index; a missing index counts as 0.
     """
 
     room: Room
@@ -73,7 +73,7 @@ class View:
         return self.free.get(item.index, 0)
 
     def ratio(self, item: Accelerator) -> float:
-        """The part of an accelerator that is left."""
+        """The fraction of an accelerator's memory that is left."""
         return self.left(item) / item.memory_total
 
 
@@ -84,7 +84,7 @@ NOTHING = Load({}, 0)
 
 
 def rooms(hosts: Iterable[HostSnapshot], same_model: Collection[str]) -> tuple[Room, ...]:
-    """What is left on each host by its claims. What devices report as free does not count.
+    """The remaining resources of each host by its claims, whatever devices report as free.
 
     `same_model` are the releases of the model that is being placed.
     """
@@ -94,10 +94,10 @@ def rooms(hosts: Iterable[HostSnapshot], same_model: Collection[str]) -> tuple[R
 def by_type(rooms: Iterable[Room], all_types: bool) -> dict[str, list[View]]:
     """Group hosts by accelerator type, in the order in which types and hosts appear.
 
-    Of a host with several types only the last type is ever usable (the peer's defect 5).
+    If a host has several types, only the last type is usable (the peer's defect 5).
 
-    With `all_types` it is listed under its other types too, as it is for the first strategy that
-    groups the fleet. It has its last type's accelerators there, with nothing left on them.
+    With `all_types`, which the first strategy to group the fleet uses, the host is also listed
+    under its other types, with the accelerators of its last type and 0 bytes left on them.
     """
     groups: dict[str, list[View]] = {}
     for room in rooms:

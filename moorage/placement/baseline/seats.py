@@ -1,4 +1,4 @@
-"""From a candidate of the rules to seats, and why the gate refuses them."""
+"""Turns a candidate of the rules into seats, or says why the gate refuses it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ OVERCOMMITTED = "more than there is; `placement.overcommit` allows it"
 
 @dataclass(frozen=True, slots=True)
 class Seating:
-    """What seats are made from."""
+    """Makes the seats of one replica from candidates."""
 
     request: Request
     terms: Terms
@@ -33,9 +33,9 @@ class Seating:
     replica: int
 
     def seats_of(self, candidate: BaselineCandidate) -> tuple[tuple[Seat, ...], dict[str, Verdict]]:
-        """The seats, or none and by host why it cannot have one.
+        """The seats, or no seats and the reason by host.
 
-        The gate checks what the peer does not: whether hosts can be joined, what is really in use,
+        The gate adds checks that the peer lacks: whether hosts can be joined, memory really in use,
         and RAM by ratio.
         """
         if refused := self._missing(candidate) or self._unjoinable(candidate):
@@ -46,7 +46,7 @@ class Seating:
         return () if refused else linked, refused
 
     def _missing(self, candidate: BaselineCandidate) -> dict[str, Verdict]:
-        """Hosts without the listed accelerators, which the peer does not check."""
+        """Verdicts on hosts that lack listed accelerators, which the peer does not check."""
         kind, refused = candidate.accelerator_type, {}
         for part in candidate.shares:
             there = {i.index for i in self.hosts[part.host].accelerators if i.type == kind}
@@ -93,7 +93,10 @@ class Seating:
         )
 
     def _claims(self, candidate: BaselineCandidate, part: Share) -> tuple[int, ...]:
-        """What is claimed. Over hosts, the peer claims nothing where the engine takes no share."""
+        """Bytes to claim of each accelerator.
+
+        Over several hosts the peer claims 0 if the engine takes no share; we claim equal parts.
+        """
         if any(part.accelerator_bytes):
             return part.accelerator_bytes
         number = sum(len(share.accelerators) for share in candidate.shares)
@@ -119,7 +122,7 @@ class Seating:
 
 
 def _utilization(host: HostSnapshot, kind: str, part: Share, claims: tuple[int, ...]) -> float:
-    """The share of each accelerator that the claims are, in steps that the engine accepts."""
+    """The claims as a share of accelerator memory, rounded down to the engine's steps."""
     totals = {item.index: item.memory_total for item in host.accelerators if item.type == kind}
     pairs = zip(part.accelerators, claims, strict=True)
     claimed = min(amount / totals[index] for index, amount in pairs)

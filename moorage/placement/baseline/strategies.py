@@ -1,4 +1,4 @@
-"""Strategies where the user lists no accelerators: one, several of one host, several hosts."""
+"""Strategies if the user lists no accelerators: one, several on one host, several hosts."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,12 +19,12 @@ NO_COMBINATION = (
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a strategy comes to.
+    """The result of a strategy.
 
     Attributes:
         candidates: In fleet order; empty = nothing fits this way.
-        lines: Why nothing fits, or what is wrong with what does; empty = the strategy does not
-            apply.
+        lines: Why nothing fits, or how the candidate is overcommitted; both fields empty = the
+            strategy does not apply.
     """
 
     candidates: tuple[BaselineCandidate, ...] = ()
@@ -47,7 +47,11 @@ def one_accelerator(terms: Terms, groups: Groups) -> Outcome:
 
 
 def _single(terms: Terms, view: View) -> Iterator[BaselineCandidate]:
-    """With a share, the claim is compared with all memory, and only the share has to be free."""
+    """The accelerators of a host that can each take the whole claim.
+
+    If the engine takes a share, the claim must fit in that share of the total memory, and the share
+    must be free; else the claim must fit in the remaining memory.
+    """
     share = terms.utilization
     for item in view.accelerators:
         room = item.memory_total * share if share > 0 else view.left(item)
@@ -64,10 +68,10 @@ def _largest_accelerator(terms: Terms, views: Sequence[View]) -> str:
 
 
 def one_host(terms: Terms, groups: Groups) -> Outcome:
-    """One candidate a host, of those only the ones with the fewest accelerators.
+    """At most one candidate for each host; only candidates with the fewest accelerators remain.
 
-    A wanted number that does not divide the model is passed over, and the next larger one that
-    does is taken (the peer's defect 6).
+    If the wanted number does not divide the model, the next larger number that does is taken (the
+    peer's defect 6).
     """
     if terms.wanted == 1:
         return Outcome()
@@ -98,7 +102,7 @@ def _several(terms: Terms, name: str, view: View) -> BaselineCandidate | None:
 
 
 def _eligible(terms: Terms, view: View) -> list[Accelerator]:
-    """More than the share has to be free; exactly the share is not enough (the peer's defect 7)."""
+    """Accelerators with more left than the share, not just as much (the peer's defect 7)."""
     return [item for item in view.accelerators if view.ratio(item) > terms.utilization]
 
 
@@ -120,7 +124,7 @@ def _largest_host(terms: Terms, views: Sequence[View]) -> Iterator[str]:
 
 
 def many_hosts(terms: Terms, groups: Groups) -> Outcome:
-    """Whole hosts with equally many accelerators: the first combination of each type."""
+    """Whole hosts with equal numbers of accelerators: the first combination of each type."""
     candidates: list[BaselineCandidate] = []
     lines: Sequence[str] = ()
     for name, views in groups.items():
@@ -141,9 +145,9 @@ class _Search:
 
     Attributes:
         reasons: Why vLLM could not spread over hosts that have the memory.
-        best: The hosts with the most memory that did not do.
-        memory: Bytes that they have in all.
-        unfit: Hosts of their size that lack free accelerators or RAM.
+        best: The rejected combination with the most memory.
+        memory: Total bytes of that combination.
+        unfit: Hosts of the same size outside that combination.
     """
 
     terms: Terms
@@ -153,7 +157,7 @@ class _Search:
     unfit: int = 0
 
     def combination(self, views: Sequence[View]) -> Sequence[View]:
-        """The hosts to take, larger ones before smaller ones; none when nothing does."""
+        """The hosts to take, trying larger hosts first; empty = no combination works."""
         for size in sorted({len(view.accelerators) for view in views}, reverse=True):
             group = [view for view in views if len(view.accelerators) == size]
             if len(group) > 1 and self.terms.allows(size) and (taken := self._of_size(group, size)):
@@ -161,11 +165,11 @@ class _Search:
         return ()
 
     def lines(self) -> list[str]:
-        """Why there is none."""
+        """Why there is no combination."""
         return [*self.reasons, *self._best_combination(), NO_COMBINATION]
 
     def _of_size(self, group: Sequence[View], size: int) -> Sequence[View]:
-        """Hosts in fleet order until they do; none when they run out."""
+        """The first hosts in fleet order that suffice together; empty = they never do."""
         terms, taken, memory = self.terms, list[View](), 0
         for view in group:
             enough = all(view.ratio(item) >= terms.utilization for item in view.accelerators)
@@ -188,7 +192,7 @@ class _Search:
         return ()
 
     def _topology_refusal(self, hosts: int, size: int) -> Refusal | None:
-        """Why vLLM cannot spread over so many hosts; Ray can always."""
+        """Why vLLM cannot spread over that many hosts; with Ray it always can."""
         if self.terms.native and hosts > 1:
             try:
                 multi_host_topology([size] * hosts, self.terms.sizes)
@@ -209,6 +213,6 @@ class _Search:
 
 
 def _whole_host(terms: Terms, view: View) -> Share:
-    """Without a share of its own an accelerator is claimed for nothing (the peer's defect 27)."""
+    """The share of a whole host; 0 bytes if the engine takes no share (the peer's defect 27)."""
     taken = {item.index: terms.bytes_of(item, 0) for item in view.accelerators}
     return terms.share(view.room.host, [*taken], taken)

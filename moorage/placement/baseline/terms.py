@@ -1,4 +1,4 @@
-"""What the rules make of a spec and a profile; every strategy reads it."""
+"""The terms that the rules derive from a spec and a profile; every strategy reads them."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ GENERATING = frozenset({"llm", "speech_to_text"})
 POOLING_WITH_SHARE = frozenset(
     {"Qwen3ForCausalLM", "Qwen3ForSequenceClassification", "Qwen3VLForConditionalGeneration"}
 )
-"""Architectures for which vLLM takes its share even when they embed or rank."""
+"""Architectures for which the engine takes its share even if they embed or rank."""
 
 WITHOUT_CONFIG = frozenset({"image", "text_to_speech"})
 """Categories for which the peer does not read the model's configuration."""
@@ -41,7 +41,7 @@ Key = tuple[str, str, int]
 
 
 def listed_accelerators(spec: ModelSpec) -> tuple[Key, ...]:
-    """Accelerators that the user listed; empty = none are."""
+    """Accelerators that the user listed; empty = none."""
     wanted = spec.placement.accelerators
     listed = [one.rsplit(":", 2) for one in wanted] if isinstance(wanted, tuple) else []
     return tuple((kind, host, int(index)) for host, kind, index in listed)
@@ -49,16 +49,16 @@ def listed_accelerators(spec: ModelSpec) -> tuple[Key, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What is placed, in the words of the rules.
+    """The model to place, in the terms of the rules.
 
     Attributes:
         claim: Bytes of accelerator memory that a replica needs in all.
-        wanted: Accelerators of a replica; 0 = open.
+        wanted: Accelerators of each replica; 0 = open.
         listed: Accelerators that the user listed; empty = any.
-        counts: What tensor-parallel ranks have to divide: class of the contradiction, number, name.
+        counts: Numbers that tensor-parallel ranks have to divide: error class, number, name.
         sizes: The parallel sizes that the user demands.
         native: Whether vLLM itself joins hosts (else Ray does).
-        utilization: The part of each accelerator that the engine takes; 0 = what it needs.
+        utilization: The share of each accelerator that the engine takes; 0 = as much as it needs.
     """
 
     spec: ModelSpec
@@ -77,14 +77,13 @@ class Terms:
         return int(cache.ram or 0) if cache else 0
 
     def bytes_of(self, item: Accelerator, otherwise: int) -> int:
-        """Bytes that the engine takes of an accelerator; `otherwise` where it has no share."""
+        """Bytes that the engine takes of an accelerator; `otherwise` if it takes no share."""
         return int(item.memory_total * self.utilization) if self.utilization > 0 else otherwise
 
     def obstacle(self, ranks: int | None) -> tuple[ErrorClass, str] | None:
-        """The first thing that a number of ranks does not divide, and that in words.
+        """The first of `counts` that a number of ranks does not divide, with a message.
 
-        KV heads are not among it, and the vocabulary is, although vLLM pads it (the peer's
-        defect 11).
+        KV heads are not checked; the vocabulary is, although vLLM pads it (the peer's defect 11).
         """
         for error, number, name in self.counts:
             if ranks and number % ranks:
@@ -92,11 +91,11 @@ class Terms:
         return None
 
     def allows(self, ranks: int) -> bool:
-        """Whether a number of ranks divides everything; zero ranks never do."""
+        """Whether a number of ranks divides all `counts`; zero ranks never do."""
         return ranks > 0 and self.obstacle(ranks) is None
 
     def share(self, host: str, indexes: Sequence[int], memory: Mapping[int, int]) -> Share:
-        """What a replica takes of a host, its RAM included."""
+        """Accelerator memory and RAM that a replica takes of a host."""
         order, cache = tuple(sorted(indexes)), self.spec.extended_kv_cache
         ratio = cache.ratio if cache else 0
         return Share(
@@ -108,7 +107,7 @@ class Terms:
 
 
 def by_baseline_rules(spec: ModelSpec) -> bool:
-    """Whether the peer's rules decide; they know accelerators only."""
+    """Whether the peer's rules place the model; they know accelerators only."""
     return spec.placement.policy == Policy.BASELINE and spec.placement.accelerators != 0
 
 
@@ -138,9 +137,9 @@ def read_terms(spec: ModelSpec, profile: ModelProfile, adapter_bytes: int = 0) -
 
 
 def memory_claim(spec: ModelSpec, profile: ModelProfile, adapter_bytes: int = 0) -> int:
-    """Bytes of accelerator memory that a replica needs in all: 1.2 x weights + 2 GiB.
+    """Bytes of accelerator memory that a replica needs in all, for an LLM 1.2 x weights + 2 GiB.
 
-    Cache, context and quantization do not count.
+    A stated claim takes precedence. Cache, context and quantization do not count.
     """
     categories = profile.categories
     if spec.memory.claim is not None:
@@ -166,7 +165,7 @@ def _wanted(spec: ModelSpec, listed: int, world: int | None) -> int:
 
 
 def _reads_config(profile: ModelProfile, parameters: Parameters) -> bool:
-    """Whether heads, vocabulary and architectures count at all."""
+    """Whether heads, vocabulary and architectures count."""
     return not (WITHOUT_CONFIG & set(profile.categories) or parameters.switch("omni"))
 
 
