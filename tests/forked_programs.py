@@ -145,7 +145,7 @@ def _sit_at_terminal() -> None:
 
 
 def _adopt_settings(early: EarlySettings) -> None:
-    """Give Prefect a command's settings; they are read again only if they differ, as it is slow."""
+    """Give Prefect a command's settings; they are read only if they differ, since that is slow."""
     for name, value in CLIENT_DEFAULTS.items():
         os.environ.setdefault(name, value)
     if EarlySettings.of(os.environ, Path.cwd()) != early:

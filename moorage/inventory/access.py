@@ -58,7 +58,7 @@ class Access(Value):
 
     @property
     def login(self) -> str:
-        """`user@host` or `host`, for SSH; keeps upper case, since SSH's configuration does."""
+        """`user@host` or `host`, for SSH; case is kept, since SSH's configuration needs it."""
         parts = urlsplit(self.address)
         host = _without_port(parts.netloc.rpartition("@")[2])
         return f"{parts.username}@{host}" if parts.username else host

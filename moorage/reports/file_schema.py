@@ -34,8 +34,8 @@ IN_WORDS = {
 def file_schema(file: str) -> str:
     """The schema of a file as text.
 
-    It rejects unknown fields, types, words and ranges. Only `moorage plan` checks fields against
-    each other, cron expressions and time zones.
+    It rejects unknown fields, and wrong types, words and ranges. Only `moorage plan` checks fields
+    against each other, cron expressions and time zones.
 
     Args:
         file: A key of `FILES`: `spec`, `fleet` or `policy`.
