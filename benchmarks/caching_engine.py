@@ -1,4 +1,4 @@
-"""An engine with a prefix cache, as a process of its own: what it has not cached takes it time.
+"""An engine with a prefix cache, as a separate process: blocks that are not cached take time.
 
 python -m benchmarks.caching_engine PORT
 """
@@ -12,23 +12,23 @@ from zlib import crc32
 from benchmarks.instant_engine import MODEL
 
 BLOCK = 64
-"""Characters of a block, about 16 tokens."""
+"""Characters per block, about 16 tokens."""
 
 BLOCKS = 4_000
-"""Blocks that the cache holds."""
+"""Most blocks in the cache."""
 
 BLOCK_SECONDS = 0.0005
-"""To compute one block; a replica computes for one request at a time."""
+"""Time to compute one block; a replica computes for one request at a time."""
 
 
 class PrefixCache:
-    """Blocks of prompts, each known by all that stands before it; the longest unused one leaves."""
+    """Blocks of prompts, keyed by all text up to their end, dropped least recently used first."""
 
     def __init__(self) -> None:
         self._blocks: OrderedDict[int, None] = OrderedDict()
 
     def add(self, prompt: str) -> tuple[int, int]:
-        """Blocks of a prompt that were there, and all of them."""
+        """Add a prompt; returns the number of its cached blocks, and of all its blocks."""
         known, chain = 0, 0
         starts = range(0, len(prompt), BLOCK)
         for at in starts:
@@ -42,7 +42,7 @@ class PrefixCache:
 
 
 async def serve(port: int) -> None:
-    """Answer on a port of this machine for ever."""
+    """Serve on a port of this machine forever."""
     cache, computing = PrefixCache(), asyncio.Lock()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -9,7 +9,7 @@ from benchmarks.instant_engine import MODEL
 
 
 async def ask_all(port: int, key: str, count: int, callers: int) -> list[float]:
-    """The seconds that each whole answer took, of several callers at a time."""
+    """The seconds for each whole answer, of several callers at a time."""
     parts = await asyncio.gather(*(_ask(port, key, count // callers) for _ in range(callers)))
     return [seconds for part in parts for seconds in part]
 
@@ -18,7 +18,7 @@ async def stream_all(port: int, key: str, callers: int) -> tuple[int, list[float
     """One stream for each caller, at the same time.
 
     Returns:
-        Events that came, and the seconds until the first one of each stream.
+        Number of events, and the seconds until the first event of each stream.
     """
     streams = await asyncio.gather(*(_stream(port, key) for _ in range(callers)))
     return sum(events for events, _ in streams), [first for _, first in streams]
@@ -63,7 +63,7 @@ def _request(key: str, *, stream: bool) -> bytes:
 
 
 async def _headers(reader: asyncio.StreamReader) -> Mapping[str, str]:
-    """The headers of an answer, which has to be a good one."""
+    """The headers of an answer; raises unless its status is 200."""
     first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().lower().split("\r\n")
     if " 200 " not in f"{first} ":
         raise ConnectionError(f"{first}: {(await reader.read(300)).decode(errors='replace')}")

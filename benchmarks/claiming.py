@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def measure(hosts: int, releases: int, peer: str = "") -> dict[str, float]:
-    """Milliseconds of processor time by part, on hosts with so many releases each."""
+    """Milliseconds of processor time by part, on `hosts` hosts with `releases` releases each."""
     fleet = a_fleet(hosts, releases)
     rows = sum(len(host.claims) for host in fleet.hosts)
     surveyed = tuple(host.model_copy(update={"claims": ()}) for host in fleet.hosts)
@@ -104,7 +104,7 @@ def _measure_peer(python: str, fleet: FleetSnapshot) -> float:
 
 
 def _fill(ledger: Ledger, url: str, fleet: FleetSnapshot) -> None:
-    """Write the claims of the fleet, without asking again whether each of them fits."""
+    """Write the claims of the fleet, without checking that each of them fits."""
     claims: dict[str, list[Claim]] = {}
     for claim in (claim for host in fleet.hosts for claim in host.claims):
         claims.setdefault(claim.release, []).append(claim)
@@ -118,7 +118,7 @@ def _fill(ledger: Ledger, url: str, fleet: FleetSnapshot) -> None:
 
 
 def _run(ledger: Ledger, surveyed: tuple[HostSnapshot, ...], models: Path) -> dict[str, float]:
-    """Milliseconds of processor time of each part of one claim; it is freed again."""
+    """Milliseconds of processor time of each part of one claim; the claim is freed afterwards."""
     spent: dict[str, float] = {}
 
     def timed(part: str, work: Callable[[], T]) -> T:

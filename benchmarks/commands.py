@@ -43,7 +43,7 @@ MISSING = 8
 
 
 class Cost(NamedTuple):
-    """Seconds of one run."""
+    """Wall and processor seconds of one run."""
 
     wall: float
     cpu: float
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def prepare(place: Path) -> dict[str, str]:
-    """A home in which a tiny model was deployed twice; the variables that a command needs."""
+    """Make a home in which a tiny model is deployed twice; returns the variables for commands."""
     base = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "MOORAGE_"))}
     own = {"MOORAGE_HOME": str(place / "home"), "PREFECT_HOME": str(place / "prefect")}
     environment = {**base, **own, "PYTHONPATH": str(REPOSITORY)}
@@ -83,7 +83,7 @@ def prepare(place: Path) -> dict[str, str]:
 
 
 def measure(place: Path, environment: dict[str, str]) -> Iterator[tuple[str, Cost]]:
-    """Each command once, and what they are measured against."""
+    """Run each command once, and the programs that they are compared with."""
     yield "python -c pass", run([sys.executable, "-c", "pass"], place, environment)
     if shutil.which("docker"):
         yield "docker ps", run(["docker", "ps"], place, environment)
@@ -95,7 +95,7 @@ def measure(place: Path, environment: dict[str, str]) -> Iterator[tuple[str, Cos
 
 
 def run(command: list[str] | tuple[str, ...], place: Path, environment: dict[str, str]) -> Cost:
-    """What one command costs."""
+    """Run one command and return its cost."""
     begin, before = time.perf_counter(), processor_seconds(place / "home")
     done = subprocess.run(command, cwd=place, env=environment, capture_output=True, check=False)
     cost = Cost(time.perf_counter() - begin, processor_seconds(place / "home") - before)
@@ -105,7 +105,7 @@ def run(command: list[str] | tuple[str, ...], place: Path, environment: dict[str
 
 
 def report(rounds: list[dict[str, Cost]]) -> None:
-    """The first round, and the medians of the others."""
+    """Print the first round, and the medians of the others."""
     costs = defaultdict(list)
     for one in rounds:
         for name, cost in one.items():
@@ -117,14 +117,14 @@ def report(rounds: list[dict[str, Cost]]) -> None:
 
 
 def processor_seconds(home: Path) -> float:
-    """Of all children that have ended, and of the process that forks commands with its own."""
+    """Processor seconds of all ended children, and of the fork server with its children."""
     forking = fork_server_process(home)
     forked = sum(psutil.Process(forking).cpu_times()[:4]) if forking else 0.0
     return children_seconds() + forked
 
 
 def children_seconds() -> float:
-    """Processor seconds of all children that have ended."""
+    """Processor seconds of all ended children."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

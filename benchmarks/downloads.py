@@ -34,7 +34,7 @@ from tests.hub.tiny import CONFIG, with_header
 
 REPOSITORY = Path(__file__).parents[1]
 MEMORY = Path("/dev/shm")
-"""Where no disk is measured."""
+"""A folder in memory, so that no disk is measured."""
 
 REPO = "bench/model"
 MB = 1_000_000
@@ -42,7 +42,7 @@ BLOCK = 8 * MB
 SHARDS = 64
 SMALL_BYTES = 16_000
 MOST_RSS = 200
-"""MiB that a download should take at most."""
+"""Most MiB of memory that a download should take."""
 
 LAUNCHER = """\
 import os, sys, time
@@ -57,7 +57,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 
 
 class Cost(NamedTuple):
-    """What one run costs: seconds, processor seconds, and bytes of memory at its peak."""
+    """The cost of one run: seconds, processor seconds, and peak bytes of memory."""
 
     wall: float
     cpu: float
@@ -66,7 +66,7 @@ class Cost(NamedTuple):
 
 @dataclass(frozen=True)
 class Command:
-    """A command, variables of its own, and what it reads from its input."""
+    """A command, its own variables, and its standard input."""
 
     words: list[str]
     own: Mapping[str, str] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class Command:
 
 
 Tool = Callable[[Path], Command]
-"""The command that brings the model into a folder."""
+"""Returns the command that downloads the model into a folder."""
 
 
 def main() -> None:
@@ -102,7 +102,7 @@ def main() -> None:
 def measure_case(
     title: str, make: Callable[[Path], None], folder: Path, ssh: list[str], rounds: int
 ) -> None:
-    """Make a model, let all tools bring it, and report."""
+    """Make a model, download it with all tools, and report."""
     repository = folder / "hub" / REPO
     repository.mkdir(parents=True)
     make(repository)
@@ -127,7 +127,7 @@ def measure_case(
 
 
 def make_weights(repository: Path, files: int, size: int) -> None:
-    """A model of so many weight files of so many bytes; no two of their blocks are the same."""
+    """Write a model of `files` weight files of `size` bytes; all blocks differ."""
     (repository / "config.json").write_text(json.dumps(CONFIG))
     noise = random.Random(files).randbytes(BLOCK)
     for number in range(files):
@@ -141,7 +141,7 @@ def make_weights(repository: Path, files: int, size: int) -> None:
 
 
 def make_small(repository: Path, files: int) -> None:
-    """A small model with many small files."""
+    """Write a small model with many small files."""
     make_weights(repository, 1, SMALL_BYTES)
     chance = random.Random(files)
     for number in range(files):
@@ -150,7 +150,7 @@ def make_small(repository: Path, files: int) -> None:
 
 @contextmanager
 def serving(folder: Path) -> Iterator[str]:
-    """A hub of the repositories in a folder; gives its address."""
+    """Run a hub with the repositories in a folder; yields its address."""
     command = [sys.executable, "-m", "benchmarks.file_hub", str(folder)]
     with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True) as hub:
         assert hub.stdout
@@ -161,7 +161,7 @@ def serving(folder: Path) -> Iterator[str]:
 
 
 def moorage(url: str, home: Path) -> Tool:
-    """The steps resolve and stage of a deploy, with a home that keeps all but models."""
+    """The steps resolve and stage of a deploy, with a home that keeps everything but models."""
 
     def command(folder: Path) -> Command:
         home.mkdir(exist_ok=True)
@@ -175,7 +175,7 @@ def moorage(url: str, home: Path) -> Tool:
 
 
 def hf(url: str, *, xet: bool) -> Tool:
-    """The hub's own client; over HTTP it checks no checksum."""
+    """The hub's own client, which does not verify checksums over HTTP."""
 
     def command(folder: Path) -> Command:
         words = [str(Path(sys.executable).with_name("hf")), "download", REPO, "--quiet"]
@@ -187,7 +187,7 @@ def hf(url: str, *, xet: bool) -> Tool:
 
 
 def staging(url: str, repository: Path) -> Tool:
-    """The program that a deploy runs on a host, where another host lends the model."""
+    """The program that a deploy runs on a host to copy the model from another host."""
     listing = json.loads(repository.with_suffix(".json").read_bytes())
     urls = {file["name"]: f"{url}/{file['name']}" for file in listing["files"]}
     headers = {"Authorization": f"Bearer {TOKEN}"}
@@ -203,12 +203,12 @@ def staging(url: str, repository: Path) -> Tool:
 
 
 def scp(ssh: list[str], repository: Path) -> Tool:
-    """A copy through SSH, without a checksum of files."""
+    """A copy through SSH, which does not verify checksums of files."""
     return lambda folder: Command(["scp", "-qr", *ssh, f"127.0.0.1:{repository}", str(folder)])
 
 
 def rsync(ssh: list[str], repository: Path) -> Tool:
-    """The same by rsync."""
+    """A copy through SSH by rsync."""
     shell = " ".join(["ssh", *ssh])
     return lambda folder: Command(
         ["rsync", "-a", "--whole-file", "-e", shell, f"127.0.0.1:{repository}", str(folder)]
@@ -216,7 +216,7 @@ def rsync(ssh: list[str], repository: Path) -> Tool:
 
 
 def measure(tools: Mapping[str, Tool], target: Path, rounds: int) -> dict[str, list[Cost]]:
-    """What each tool costs, round by round, without the first."""
+    """The costs of each tool by round, without the first round."""
     costs: dict[str, list[Cost]] = {name: [] for name in tools}
     for _ in range(rounds + 1):
         for name, tool in tools.items():
@@ -227,7 +227,7 @@ def measure(tools: Mapping[str, Tool], target: Path, rounds: int) -> dict[str, l
 
 
 def run(command: Command) -> Cost:
-    """What one command costs, with the children that it waited for."""
+    """The cost of one command, including the children that it waited for."""
     base = {k: v for k, v in os.environ.items() if not k.startswith(("MOORAGE_", "HF_"))}
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as output:
         given.write(command.text.encode())
@@ -249,7 +249,7 @@ def run(command: Command) -> Cost:
 
 
 def report(title: str, size: int, costs: Mapping[str, list[Cost]]) -> None:
-    """Medians of each tool; ratios are those of the first one to it, paired by round."""
+    """Print medians of each tool, and ratios of the first tool to it, paired by round."""
     first = next(iter(costs.values()))
     print(f"{title:<20} {'MB/s':>7} {'CPU-s':>7} {'MiB RSS':>8}   first / this: time, CPU-s, RSS")
     for name, rounds in costs.items():
@@ -264,7 +264,7 @@ def report(title: str, size: int, costs: Mapping[str, list[Cost]]) -> None:
 
 
 def report_aims(costs: Mapping[str, list[Cost]]) -> None:
-    """Whether the first tool is as fast as the fastest other one, and as small as it should be."""
+    """Print whether the first tool is as fast as the fastest other, and within `MOST_RSS`."""
     first, *others = (
         [statistics.median(values) for values in zip(*rounds, strict=True)]
         for rounds in costs.values()

@@ -1,6 +1,6 @@
-"""A hub that sends files of a folder by `sendfile`: what downloads them is what is slow, not it.
+"""A hub that sends files of a folder by `sendfile`, so that it is never slower than its clients.
 
-A repository is the folder `org/name`, and beside it lies its listing, `org/name.json`.
+A repository is the folder `org/name`; its listing is the file `org/name.json`.
 
     python -m benchmarks.file_hub FOLDER    # prints its address
 """
@@ -23,7 +23,7 @@ LARGE = ".safetensors"
 """Files that a hub keeps in LFS: announced with their SHA-256."""
 
 FAR = 1 << 40
-"""A time, in seconds since the epoch, that does not come."""
+"""A time in the far future, in seconds since the epoch."""
 
 API = re.compile(r"/api/models/([^/]+/[^/]+?)(/revision/[^/]+|/tree/[^/]+|/xet-read-token/[^/]+)?")
 FILE = re.compile(r"/([^/]+/[^/]+)/resolve/[^/]+/(.+)")
@@ -50,7 +50,7 @@ def _entry(path: Path) -> dict[str, Any]:
 
 
 class FileHub(ThreadingHTTPServer):
-    """The hub. Its listings are read once."""
+    """The hub. It reads its listings once."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -67,7 +67,7 @@ class FileHub(ThreadingHTTPServer):
             for repo, listing in self.listings.items()
             for file in listing["files"]
         }
-        # What hf_xet asks for, by the hash that it asks with.
+        # Files that hf_xet requests, by the hash in its requests.
         paths = [folder / repo / name for repo, name in self.etags if name.endswith(LARGE)]
         self.by_hash = {xet_storage.name_of(path): path for path in paths}
 
@@ -98,7 +98,7 @@ class _Request(BaseHTTPRequestHandler):
     do_HEAD = do_GET
 
     def log_message(self, *_: object) -> None:
-        """Nobody reads it."""
+        """Log nothing."""
 
     def _send_json(self, answer: object) -> None:
         body = json.dumps(answer).encode()
@@ -138,7 +138,7 @@ class _Request(BaseHTTPRequestHandler):
                 self.connection.sendfile(content, first, end - first)
 
     def _wanted(self, size: int) -> tuple[int, int]:
-        """Offsets of the first wanted byte and after the last one."""
+        """Offsets of the first requested byte and after the last one."""
         wanted = RANGE.fullmatch(self.headers.get("Range", ""))
         first = int(wanted[1]) if wanted else 0
         return first, min(int(wanted[2]) + 1, size) if wanted and wanted[2] else size
@@ -181,7 +181,7 @@ def _lfs(file: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Serve until it is ended."""
+    """Serve until the process is killed."""
     hub = FileHub(Path(sys.argv[1]))
     print(hub.url, flush=True)
     hub.serve_forever()

@@ -1,7 +1,7 @@
-"""Fleets and models to measure placement with.
+"""Fleets and models for benchmarks of placement.
 
-Every host is an object of its own, with tuples of its own, and reports slightly different free
-memory, so that nothing is found to be alike just because it is the same object.
+Every host is a separate object with separate tuples and slightly different free memory, so that
+no comparison is fast only because it meets the same object.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ACCELERATORS = 8
 TOTAL = 80 * GIB
 MIB = 1 << 20
 HELD = 16 * GIB
-"""Bytes of one accelerator that a running release has claimed, and uses."""
+"""Bytes of one accelerator that a running release claims and uses."""
 
 WEIGHTS = {
     "one accelerator": 8,
@@ -33,8 +33,8 @@ WEIGHTS = {
     "nowhere": 640,
     "nowhere, across": 200_000,
 }
-"""GiB by case. One host of 8 x 80 GiB cannot serve 640, two can; 1,500 take four; 200,000 fit on
-no 64 hosts."""
+"""GiB of weights by case. 640 do not fit one host of 8 x 80 GiB, but two; 1,500 need four;
+200,000 do not fit even 64 hosts."""
 
 FIRST_ADDRESS = ip_address("10.0.0.1")
 
@@ -43,13 +43,13 @@ ACROSS = ("several hosts", "four hosts", "nowhere, across")
 
 
 class SpanningEngine(Vllm):
-    """vLLM as it will be once its replicas may span hosts."""
+    """vLLM with replicas that may span hosts."""
 
     spans_hosts = True
 
 
 def a_fleet(hosts: int, releases: int) -> FleetSnapshot:
-    """So many hosts with 8 accelerators each, and on each of them so many running releases."""
+    """`hosts` hosts with 8 accelerators and `releases` running releases each."""
     return FleetSnapshot(hosts=tuple(_host(number, releases) for number in range(hosts)))
 
 

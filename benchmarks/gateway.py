@@ -29,11 +29,11 @@ ROUNDS = 5
 
 @dataclass
 class Way:
-    """A way to the engine, and what was measured on it.
+    """A way to the engine, and its measurements.
 
     Attributes:
         key: API key of the callers; empty = none.
-        seconds: Of each whole answer.
+        seconds: Seconds of each whole answer.
         spent: Processor seconds of the proxy.
         firsts: Seconds until the first token of each stream.
     """
@@ -47,20 +47,20 @@ class Way:
     tokens: int = 0
 
     def ask(self, count: int, callers: int) -> None:
-        """One round of whole answers."""
+        """Measure one round of whole answers."""
         before = self.proxy.cpu_seconds()
         self.seconds += asyncio.run(ask_all(self.proxy.port, self.key, count, callers))
         self.spent += self.proxy.cpu_seconds() - before
 
     def stream(self, callers: int) -> None:
-        """One round of streams."""
+        """Measure one round of streams."""
         before = self.proxy.cpu_seconds()
         tokens, firsts = asyncio.run(stream_all(self.proxy.port, self.key, callers))
         self.spent += self.proxy.cpu_seconds() - before
         self.tokens, self.firsts = self.tokens + tokens, self.firsts + firsts
 
     def clear(self) -> None:
-        """Forget what was measured."""
+        """Drop the measurements."""
         self.seconds, self.firsts, self.spent, self.tokens = [], [], 0.0, 0
 
 
@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def _ways(starter: Starter, keys: int, stack: ExitStack) -> list[Way]:
-    """All ways that there are; the first is the engine itself."""
+    """All available ways; the first is the engine itself."""
 
     def started(proxy: Proxy) -> Proxy:
         stack.callback(proxy.stop)

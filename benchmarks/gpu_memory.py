@@ -36,9 +36,9 @@ class Case:
         model: A model of the conformance data.
         context: Longest request in tokens.
         arguments: Engine arguments.
-        mode: What it serves.
-        beside: Deployed while the case before still serves.
-        sleep_level: How its engine sleeps; 0 = it is not put to sleep.
+        mode: Mode of the model.
+        beside: Whether it is deployed while the previous case still serves.
+        sleep_level: Sleep level of its engine; 0 = it is not put to sleep.
     """
 
     model: str
@@ -63,7 +63,7 @@ CASES = {
 
 
 def main() -> None:
-    """Deploy all cases, print a table, and write everything that was seen."""
+    """Deploy all cases, print a line for each, and write all results."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--seconds", type=float, default=3600, help="begin no case after that")
@@ -84,7 +84,7 @@ def main() -> None:
 
 
 class Place:
-    """A fresh home with the models that were deployed in it."""
+    """A new home and the models deployed in it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -92,7 +92,7 @@ class Place:
         self._environment = os.environ | {"MOORAGE_HOME": str(folder / "home")}
 
     def measure(self, name: str, case: Case) -> dict[str, Any]:
-        """Deploy one case, and tell what was predicted, planned, logged and taken."""
+        """Deploy one case; returns its record, log, and the driver's figures."""
         if not case.beside:
             self._retire()
         source = self._folder / case.model
@@ -119,7 +119,7 @@ class Place:
         }
 
     def _sleep(self, name: str) -> dict[str, Any]:
-        """Put a model to sleep and wake it: what it keeps and claims meanwhile, and seconds."""
+        """Put a model to sleep and wake it; returns its memory and claims asleep, and seconds."""
         began = time.monotonic()
         unloaded = self._moorage("unload", name)
         asleep, processes = time.monotonic(), process_bytes()
@@ -135,7 +135,7 @@ class Place:
         }
 
     def end(self) -> None:
-        """Retire what serves, and stop the home's server."""
+        """Retire the serving models, and stop the home's server."""
         self._retire()
         self._moorage("server", "stop")
 
@@ -157,7 +157,7 @@ class Place:
 
 
 def a_spec(name: str, source: Path, case: Case) -> dict[str, Any]:
-    """The spec of a case, as YAML reads it."""
+    """The content of a case's spec."""
     return {
         "name": name,
         "source": f"file://{source}",
@@ -171,20 +171,20 @@ def a_spec(name: str, source: Path, case: Case) -> dict[str, Any]:
 
 
 def used_bytes() -> list[int]:
-    """What the driver counts as used of each GPU."""
+    """Used bytes of each GPU, by the driver's count."""
     handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
     return [int(pynvml.nvmlDeviceGetMemoryInfo(one).used) for one in handles]
 
 
 def process_bytes() -> list[int]:
-    """What the driver counts for each process on the first GPU; empty where it does not tell."""
+    """Bytes of each process on the first GPU, by the driver's count; empty where unknown."""
     first = pynvml.nvmlDeviceGetHandleByIndex(0)
     found = pynvml.nvmlDeviceGetComputeRunningProcesses(first)
     return [int(one.usedGpuMemory or 0) for one in found]
 
 
 def json_or_text(text: str) -> Any:
-    """A program's answer: JSON where it is some."""
+    """A program's output, decoded where it is JSON."""
     try:
         return json.loads(text)
     except ValueError:

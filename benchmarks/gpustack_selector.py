@@ -1,13 +1,13 @@
-"""GPUStack's own choice of a host: selector and scorer for vLLM, on a fleet read from stdin.
+"""GPUStack's choice of a host, by its selector and scorer for vLLM, on a fleet from stdin.
 
-Runs in a Python that has GPUStack 2.3, not this project: `benchmarks.claiming --peer PYTHON` calls
-it. It reads the bytes that a model needs, and of each host its RAM, the memory of its accelerators
-and what is held of them by index:
+Runs in a Python with GPUStack 2.3, without this project: `benchmarks.claiming --peer PYTHON` calls
+it. It reads the bytes that a model needs, and for each host its RAM, the memory of its accelerators
+and the claimed memory by index:
 
     {"bytes": 1, "hosts": [{"ram": 1, "memory": [1], "held": {"0": 1}}]}
 
-It prints the milliseconds of processor time of several runs. What GPUStack spends on its database
-and on reading the model's configuration is left out.
+It prints the milliseconds of processor time of several runs. GPUStack's time for its database and
+for reading the model's configuration is left out.
 """
 
 import asyncio
@@ -35,13 +35,13 @@ REPETITIONS = 3
 
 
 class Config:
-    """The one setting that the selector reads."""
+    """The only setting that the selector reads."""
 
     huggingface_token = None
 
 
 class Selector(VLLMResourceFitSelector):  # type: ignore[misc]  # not installed where mypy runs
-    """The selector of a model whose configuration has been read."""
+    """The selector for a model whose configuration is already read."""
 
     async def _init_model_parameters(self, _workers: list[Worker]) -> None:
         self._num_attention_heads = 64

@@ -1,7 +1,7 @@
-"""Folders of models in their real shapes, whose weights are zeros that take no disk.
+"""Folders of models with real shapes and weights of zeros that take no space on disk.
 
-The configuration and the shapes are those of the conformance data, the tokenizer is the tiny
-model's. An engine loads them as it loads the real ones: what it allocates is the same.
+Configuration and shapes are from the conformance data, the tokenizer from the tiny model. An
+engine loads them like the real models, and allocates the same memory.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def write_hollow_model(model: str, folder: Path) -> None:
     """Write the folder of a model of the conformance data.
 
     Args:
-        model: Its name there, such as `llama-3.1-8b`.
-        folder: Is made.
+        model: Its name in the conformance data, such as `llama-3.1-8b`.
+        folder: The folder to create.
     """
     folder.mkdir(parents=True)
     shutil.copyfile(SHAPES / model / "config.json", folder / "config.json")
@@ -35,7 +35,7 @@ def write_hollow_model(model: str, folder: Path) -> None:
 
 
 def write_tokenizer(folder: Path) -> None:
-    """Write a tokenizer whose first token is plain text: zeros always choose that one."""
+    """Write a tokenizer whose first token is plain text: zero weights always choose that token."""
     specials = tuple(SPECIAL_TOKENS["llama"].values())
     tokenizer = json.loads(train_tokenizer(specials, SEQUENCES["llama"]).to_str())
     tokenizer["added_tokens"][0]["special"] = False
@@ -46,7 +46,7 @@ def write_tokenizer(folder: Path) -> None:
 
 
 def write_sparse(path: Path, tensors: Mapping[str, Mapping[str, Any]]) -> None:
-    """Write a weight file that is as long as it says, of a header and a hole.
+    """Write a sparse weight file of full length: a header, then a hole.
 
     Args:
         path: The file.

@@ -55,7 +55,7 @@ AIMS = {
     "reconcile, again": "10 CPU-s",
     "flow run of a reconcile, small home, again": "0.2 CPU-s",
 }
-"""By what is measured."""
+"""Aims by measurement."""
 
 
 def main() -> None:
@@ -68,7 +68,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         os.environ["PREFECT_HOME"] = str(folder / "prefect")
-        os.environ["MOORAGE_PROBE_SECONDS"] = "86400"  # no engine is there to be asked for a token
+        os.environ["MOORAGE_PROBE_SECONDS"] = "86400"  # the simulated hosts have no engines
         with home(folder / "empty"):
             measure_memory(folder)
         with home(folder / "large"):
@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def measure_memory(folder: Path) -> None:
-    """The memory that a model of 90,427 tensors needs, once it was asked for."""
+    """Measure `moorage memory` for a model of 90,427 tensors, the first and the second time."""
     write_large_model(folder / "model")
     (folder / "large.yaml").write_text(f"{{name: large, source: 'file://{folder}/model'}}")
     for note in (", first", ""):
@@ -86,7 +86,7 @@ def measure_memory(folder: Path) -> None:
 
 
 def measure_large(hosts: int, models: int, releases: int, empty: Path) -> None:
-    """A home with so many models on so many hosts: commands, queries, and a reconcile."""
+    """Measure commands, queries and a reconcile in a home with many models and hosts."""
     simulated = SimulatedHosts(hosts, 0)
     places = [one * hosts // models for one in range(models)]
     served = [
@@ -107,7 +107,7 @@ def measure_large(hosts: int, models: int, releases: int, empty: Path) -> None:
 
 
 def measure_commands(note: str = "") -> None:
-    """Each command, in a fork and in a process of its own."""
+    """Measure each command in a fork and in a separate process."""
     with forking(Settings().root):
         for words in COMMANDS:
             measure_command(*words.split(), note=f"{note}, forked", forked=True)
@@ -115,7 +115,7 @@ def measure_commands(note: str = "") -> None:
 
 
 def measure_queries() -> None:
-    """What commands and flows ask of the ledger."""
+    """Measure the ledger's queries of commands and flows."""
     with closing(Ledger(Settings().ledger)) as ledger:
         own = ledger.releases
         queries: dict[str, Callable[[], object]] = {
@@ -129,16 +129,16 @@ def measure_queries() -> None:
 
 
 async def reconcile(fleet: Fleet) -> None:
-    """Look at all hosts and decide, as a reconcile does that finds nothing to do."""
+    """Observe all hosts and decide, like a reconcile that finds nothing to do."""
     with journal() as opened:
         found = await plan_reconcile(RunContext(opened, "", datetime.now(UTC)), fleet)
     assert not found.result, f"{found.message}: {found.result[0].action.reason}"
 
 
 def measure_flow_run() -> None:
-    """The whole flow run of a reconcile, in a home without models and on its own server."""
+    """Measure the whole flow run of a reconcile, in a home without models, on its own server."""
     os.environ.update(CLIENT_DEFAULTS)
-    # Prefect reads them as it is imported.
+    # Prefect reads these variables during its import.
     from prefect.logging.handlers import APILogHandler  # noqa: PLC0415
 
     from flows.reconcile_fleet import reconcile_fleet  # noqa: PLC0415
@@ -160,7 +160,7 @@ def measure_flow_run() -> None:
 
 @contextmanager
 def home(folder: Path) -> Iterator[None]:
-    """Work in a home of its own."""
+    """Use a separate home."""
     before = os.environ.get("MOORAGE_HOME", "")
     os.environ["MOORAGE_HOME"] = str(folder)
     yield
@@ -169,7 +169,7 @@ def home(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def forking(root: Path) -> Iterator[None]:
-    """Let a process wait that forks the commands of a home."""
+    """Run the fork server for commands of a home."""
     provide_private_folder(root)
     start_fork_server(root, _environment(), IDLE_SECONDS)
     while not (root / FOLDER / SOCKET).exists():
@@ -179,11 +179,11 @@ def forking(root: Path) -> Iterator[None]:
     finally:
         process = fork_server_process(root)
         stop_fork_server(root)
-        os.waitpid(process, 0)  # a child whose time would count with that of the next command
+        os.waitpid(process, 0)  # else its time would count for the next command
 
 
 def measure_command(*words: str, note: str = "", forked: bool = False) -> None:
-    """Run a command as it is typed."""
+    """Measure a command as a user runs it."""
     root = Settings().root
     begin, before = time.perf_counter(), processor_seconds(root)
     subprocess.run(
@@ -191,7 +191,7 @@ def measure_command(*words: str, note: str = "", forked: bool = False) -> None:
         env={**_environment(), SWITCH: str(int(forked))},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        check=EMPTY not in note,  # which knows no model
+        check=EMPTY not in note,  # `m0000` is unknown there
     )
     shown = " ".join(word for word in words if not word.startswith("/"))
     wall = time.perf_counter() - begin
@@ -203,7 +203,7 @@ def _environment() -> dict[str, str]:
 
 
 def twice(what: str, work: Callable[[], object]) -> None:
-    """Measure something the first time, and once everything is loaded."""
+    """Measure a call twice: the first time, and with everything loaded."""
     for note in ("first", "again"):
         with timed(f"{what}, {note}"):
             work()
@@ -211,7 +211,7 @@ def twice(what: str, work: Callable[[], object]) -> None:
 
 @contextmanager
 def timed(what: str) -> Iterator[None]:
-    """Print what a block takes."""
+    """Print the wall and processor time of a block."""
     begin, before = time.perf_counter(), time.process_time()
     yield
     _print(what, time.perf_counter() - begin, time.process_time() - before)

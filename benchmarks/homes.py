@@ -1,6 +1,7 @@
-"""A large home: a ledger of many releases, of which some serve on hosts that are simulated.
+"""A large home: a ledger of many releases, some of which serve on simulated hosts.
 
-Rows are written in bulk, but move as releases do: the ledger's triggers check each step.
+Rows are written in bulk, but change states like real releases: the ledger's triggers check each
+transition.
 """
 
 from __future__ import annotations
@@ -36,18 +37,18 @@ LIFE = (
     *(ReleaseState.DOWNLOADING, ReleaseState.STARTING, ReleaseState.RUNNING),
     *(ReleaseState.STOPPING, ReleaseState.SUPERSEDED),
 )
-"""The states of a release until its successor serves."""
+"""The states of a release, up to the time when its successor serves."""
 
 OLD_FLEET = 50
-"""Hosts that there were when the releases before the last ones were placed."""
+"""Number of hosts when all releases before the last ones were placed."""
 
 STEPS = ("resolve", "derive", "survey", "place", "image", "stage", "plan", "launch", "verify")
 AT_ONCE = 200
-"""Rows that are written at once."""
+"""Number of rows per insert."""
 
 
 class Served(NamedTuple):
-    """A model, how many releases it had, and the host on which the last one serves."""
+    """A model, the number of its releases, and the host on which the last release serves."""
 
     model: str
     releases: int
@@ -56,12 +57,12 @@ class Served(NamedTuple):
 
     @property
     def id(self) -> str:
-        """The release that serves."""
+        """The id of the serving release."""
         return release_id(self.model, self.releases)
 
 
 def make_home(url: str, models: Sequence[Served], hosts: int) -> list[Workload]:
-    """Write the ledger of a fleet of so many hosts; returns the workloads that run."""
+    """Write the ledger of a fleet of `hosts` hosts; returns the running workloads."""
     with closing(Ledger(url)) as ledger:
         old, new = _Template(ledger.identity, OLD_FLEET), _Template(ledger.identity, hosts)
     records = {one.id: new.record(one) for one in models}
@@ -81,7 +82,7 @@ def make_home(url: str, models: Sequence[Served], hosts: int) -> list[Workload]:
 
 
 class _Template:
-    """A record of a release that was placed on a fleet of so many hosts."""
+    """A record of a release that was placed on a fleet of `hosts` hosts."""
 
     MODEL, ID = "model-name", "model-name.v0"
 
@@ -93,7 +94,7 @@ class _Template:
         self._text = json.dumps(record)
 
     def record(self, one: Served, number: int = 0) -> dict[str, Any]:
-        """The same record of another release, by default of the last one, on another host."""
+        """The record for another release (by default a model's last one) on its host."""
         words = {
             self.ID: release_id(one.model, number or one.releases),
             self.MODEL: one.model,
@@ -158,7 +159,7 @@ def _verdicts(models: Iterable[Served], old: _Template, new: _Template) -> Itera
 
 
 def _move(connection: Connection, number: int, last: Sequence[str]) -> None:
-    """Move the n-th release of every model through its life; the last ones go on serving."""
+    """Move the n-th release of every model through its states; the last ones stay running."""
     own = tables.RELEASES.c
     for sequence, (before, after) in enumerate(pairwise(LIFE), 1):
         moved = [own.number == number, own.state == before]
@@ -181,7 +182,7 @@ def _move(connection: Connection, number: int, last: Sequence[str]) -> None:
 def _holdings(
     models: Iterable[Served], records: Mapping[str, dict[str, Any]]
 ) -> dict[Table, list[dict[str, Any]]]:
-    """What serves: its workload, its host, and that it has just answered."""
+    """Rows for the serving releases: workloads, hosts, and successful probes."""
     held: dict[Table, list[dict[str, Any]]] = {
         table: [] for table in (tables.WORKLOADS, tables.HOSTS, tables.REPAIRS)
     }

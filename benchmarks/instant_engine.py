@@ -1,4 +1,4 @@
-"""An engine that answers chats at once in OpenAI's shape, as a process of its own.
+"""An engine that answers chats immediately in OpenAI's format, as a separate process.
 
 python -m benchmarks.instant_engine PORT
 """
@@ -12,7 +12,7 @@ TOKENS = 100
 """Tokens of a stream."""
 
 TOKEN_SECONDS = 0.02
-"""Between the tokens of a stream, so that each is sent for itself."""
+"""Pause between the tokens of a stream, so that each token is sent separately."""
 
 
 def _body(kind: str, choice: dict[str, object]) -> dict[str, object]:
@@ -34,7 +34,7 @@ ANSWERS: dict[str, dict[str, object]] = {
 
 
 async def serve(port: int) -> None:
-    """Answer on a port of this machine for ever."""
+    """Serve on a port of this machine forever."""
     server = await asyncio.start_server(_answer_all, "127.0.0.1", port)
     await server.serve_forever()
 
@@ -51,7 +51,7 @@ async def _answer_all(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
             elif path in ANSWERS:
                 _write_json(writer, "200 OK", ANSWERS[path])
             else:
-                # vllm-router asks for the tokens of each prompt, and does without.
+                # vllm-router requests the tokens of each prompt, and works without them.
                 _write_json(writer, "404 Not Found", {"error": {"message": "no such path"}})
             await writer.drain()
     except (asyncio.IncompleteReadError, ConnectionError):

@@ -1,4 +1,4 @@
-"""A folder of a model like DeepSeek-V3: 90,427 tensors, of which only the headers are there."""
+"""A folder of a model like DeepSeek-V3: 90,427 tensors, with headers and no data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Tensor = tuple[str, str, tuple[int, ...]]
 
 
 def write_large_model(folder: Path) -> None:
-    """Write config.json and the weight files, which are as long as they say, but sparse."""
+    """Write config.json and sparse weight files of full length."""
     folder.mkdir()
     shutil.copy(CONFIG, folder / "config.json")
     tensors = list(tensors_of_model())

@@ -1,4 +1,4 @@
-"""Two ways in which a host of a fleet has a model's files for another one, on loopback."""
+"""Two ways for a host of a fleet to offer a model's files to another host, on loopback."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SSHD = Path("/usr/sbin/sshd")
 
 @contextmanager
 def lending(repository: Path) -> Iterator[str]:
-    """A host that lends all files of a folder, as a deploy lets it do; gives its address."""
+    """A host that lends all files of a folder, as in a deploy; yields its address."""
     files = [path.name for path in repository.iterdir()]
     order = {"folder": str(repository), "files": files, "bind": LOOPBACK, "ports": [0]}
     command = [sys.executable, "-I", "-c", LENDER]
@@ -40,7 +40,7 @@ def lending(repository: Path) -> Iterator[str]:
 
 @contextmanager
 def ssh_server(folder: Path) -> Iterator[list[str]]:
-    """An SSH server that lets this user in; gives the options of its clients, none without one."""
+    """An SSH server for this user; yields options for its clients, none without a server."""
     if not SSHD.exists():
         yield []
         return

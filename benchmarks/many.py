@@ -1,4 +1,4 @@
-"""Many small models on this machine, and what commands about them cost."""
+"""Many small models on this machine, and the cost of commands about them."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ PROGRAM = Path(
     "vllm",
 )
 PORTS = "18000-18999"
-"""Where no test starts anything."""
+"""A range of ports that no test uses."""
 
 
 class Many:
-    """A home and so many specs; the engines are the tiny server of the tests.
+    """A home with the specs of many models; the engines are the tiny server of the tests.
 
     Args:
-        folder: For all of it; others than this user have to be able to enter it.
-        models: How many.
+        folder: Folder for all files; other users have to be able to enter it.
+        models: Number of models.
         servers: Prefect's server and the ledger.
     """
 
@@ -52,10 +52,10 @@ class Many:
         self.environment = {**servers.environment, "MOORAGE_HOME": str(self._home)}
 
     def measure(self, what: str, *arguments: object) -> dict[str, Any]:
-        """Run a command; what it cost.
+        """Run a command and return its cost.
 
-        Of our own are: user and system time of the command with all its threads and the children
-        that it waited for, and of the supervisors that it started and that live on.
+        Our own processor time is the user and system time of the command, of the children that it
+        waited for, and of the supervisors that it started and that still run.
         """
         before, begin, began = self._servers.seconds(), time.monotonic(), time.time()
         with tempfile.TemporaryFile() as output:
@@ -85,13 +85,13 @@ class Many:
         }
 
     def close(self) -> None:
-        """End every engine."""
+        """Kill every engine."""
         for process in list(self._marked()):
-            with suppress(psutil.NoSuchProcess):  # it ended with its supervisor
+            with suppress(psutil.NoSuchProcess):  # it may end with its supervisor
                 process.kill()
 
     def _supervisors(self, began: float) -> Iterator[psutil.Process]:
-        """Those that were started since then."""
+        """The supervisors that were started since `began`."""
         for process in self._marked():
             if process.create_time() >= began and "supervisor" in " ".join(process.cmdline()):
                 yield process

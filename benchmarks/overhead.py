@@ -62,12 +62,12 @@ class Bench:
         base = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
         homes = {"MOORAGE_HOME": str(folder / "home"), "PREFECT_HOME": str(folder / "prefect")}
         self.kept = {**base, **homes}
-        # A home of its own: the process that forks commands is there for those of one server.
+        # A separate home, because a fork server serves commands of a single Prefect server.
         own = {"MOORAGE_HOME": str(folder / "served"), "PREFECT_API_URL": SERVER}
         self.served = {**self.kept, **own}
 
     def start_server(self) -> subprocess.Popen[bytes]:
-        """A Prefect server of its own."""
+        """Start a separate Prefect server."""
         command = [sys.executable, "-m", "prefect", "server", "start", "--port", "4277"]
         quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         server = subprocess.Popen(command, env=self.kept, **quiet)
@@ -76,18 +76,18 @@ class Bench:
         return server
 
     def warm_up(self) -> None:
-        """Start the server that is kept, and the process that forks commands."""
+        """Start the kept server and the fork server of commands."""
         self.deploy(self.kept)
         while not (self.folder / "home" / "api" / "commands").exists():
             time.sleep(0.1)
 
     def stop(self) -> None:
-        """End what commands have started."""
+        """Stop the servers that commands have started."""
         for environment in (self.kept, self.served):
             self._moorage("server", "stop", env=environment)
 
     def round(self) -> dict[str, float]:
-        """Each variant once, in seconds."""
+        """Measure each variant once, in seconds."""
         return {
             "engine by hand": self.by_hand(),
             "deploy, running server": self.deploy(self.served),
@@ -96,7 +96,7 @@ class Bench:
         }
 
     def first_deploy(self) -> float:
-        """Wall time of a deploy that starts the server which is kept."""
+        """Wall time of a deploy that starts the kept server."""
         with tempfile.TemporaryDirectory(dir=self.folder) as folder:
             homes = {"MOORAGE_HOME": f"{folder}/home", "PREFECT_HOME": f"{folder}/prefect"}
             fresh = {**self.kept, **homes}
@@ -114,7 +114,7 @@ class Bench:
         return took
 
     def by_hand(self) -> float:
-        """The engine's own start, polled to its first token."""
+        """Seconds of the engine's own start, polled until its first token."""
         plan = json.loads(self._moorage("plan", str(self.spec), "--json", env=self.served))
         container = plan["plan"]["containers"][0]
         argv = [token for flag in container["command"] for token in flag["tokens"]]
@@ -138,7 +138,7 @@ class Bench:
 
 
 def report(results: list[dict[str, float]]) -> None:
-    """Medians, and what a deploy adds to the engine's own start, paired by round."""
+    """Print medians, and the time that a deploy adds to the engine's own start, paired by round."""
     print(f"{len(results)} rounds; seconds: min / median / max")
     for name in results[0]:
         print(f"  {name:<24} {_spread([result[name] for result in results])}")

@@ -48,17 +48,17 @@ class Result:
     """One case on one fleet; times in milliseconds, memory in MiB.
 
     Attributes:
-        case: What is placed.
+        case: A case of `WEIGHTS`.
         strategy: `spread` or `binpack`.
         releases: Running releases on each host.
         hosts: Hosts of the fleet.
-        best: Wall time, the shortest.
-        median: Wall time, the median.
-        cpu: Processor time, the shortest.
-        words: Wall time to tell in words why hosts were refused, the shortest.
-        peak: Most memory that was held in addition to the snapshot.
-        seats: Containers that were placed.
-        refused: Hosts that were refused.
+        best: Shortest wall time.
+        median: Median wall time.
+        cpu: Shortest processor time.
+        words: Shortest wall time to explain why hosts were refused.
+        peak: Peak memory in addition to the snapshot.
+        seats: Number of placed containers.
+        refused: Number of refused hosts.
     """
 
     case: str
@@ -104,7 +104,7 @@ def main() -> None:
 def measure_all(
     sizes: list[int], repetitions: int, builds: list[dict[str, float]]
 ) -> Iterator[Result]:
-    """Every case on every fleet, one fleet at a time; `builds` gets what the snapshots took."""
+    """Every case on every fleet, one fleet at a time; `builds` gets the snapshots' times."""
     for hosts, releases in product(sizes, RELEASES):
         gc.collect()
         begin = time.perf_counter()
@@ -118,13 +118,13 @@ def measure_all(
 def measure(
     fleet: FleetSnapshot, releases: int, case: str, strategy: str, repetitions: int
 ) -> Result:
-    """One case on one fleet. Each repetition begins with a request that remembers nothing."""
+    """Measure one case on one fleet. Each repetition has a new request without cached values."""
 
     def prepare() -> Request:
         return a_request(case, strategy)
 
     def ask(request: Request) -> Placement:
-        with paused_collector():  # as the task does it
+        with paused_collector():  # as in the task
             return place(request, fleet, Origin.DERIVED, "measured")
 
     walls, processor = _times(prepare, ask, repetitions)
@@ -146,7 +146,7 @@ def measure(
 
 
 def growth(results: list[Result]) -> dict[str, list[float]]:
-    """By case the exponent between each two sizes: 1 is linear, 2 is quadratic."""
+    """Growth exponents by case, from each size to the next: 1 is linear, 2 is quadratic."""
     curves: dict[str, list[Result]] = {}
     for result in results:
         curves.setdefault(_name(result), []).append(result)
@@ -162,7 +162,7 @@ def growth(results: list[Result]) -> dict[str, list[float]]:
 def report(
     machine: dict[str, object], builds: list[dict[str, float]], results: list[Result]
 ) -> None:
-    """The tables."""
+    """Print the tables."""
     print(", ".join(f"{name} {value}" for name, value in machine.items()))
     print(f"\nsnapshots of hosts with {ACCELERATORS} accelerators, built once")
     for build in builds:

@@ -74,7 +74,7 @@ def main() -> None:
 def _measure(
     starter: Starter, way: str, sessions: list[Session], callers: int
 ) -> dict[str, object]:
-    """Start new replicas and what stands before them, and ask everything once."""
+    """Start new replicas and a proxy in front of them, and send all requests once."""
     started: list[Proxy] = []
     try:
         for _ in range(REPLICAS):

@@ -1,4 +1,4 @@
-"""What stands between callers and an engine in a benchmark: the gateway's Envoy, and peers."""
+"""Proxies between callers and an engine in a benchmark: the gateway's Envoy, and its peers."""
 
 import asyncio
 import json
@@ -26,11 +26,11 @@ from moorage.spec import Routing
 from tests.prefect_server import free_port
 
 KEY = f"sk-{secrets.token_hex(24)}"
-"""What callers give where a proxy asks for a key."""
+"""API key of the callers, where a proxy requires one."""
 
 START_SECONDS = 120
 PACKAGES = {"vllm-router": "vllm-router", "litellm": "litellm[proxy]"}
-"""What is installed for a peer, by the name of its program."""
+"""Package to install for a peer, by the name of its program."""
 
 
 class AbsentError(Exception):
@@ -39,25 +39,25 @@ class AbsentError(Exception):
 
 @dataclass
 class Proxy:
-    """A process that is measured.
+    """A measured process.
 
     Attributes:
-        port: Where it answers.
+        port: Port on which it answers.
     """
 
     port: int
     process: psutil.Popen
 
     def cpu_seconds(self) -> float:
-        """Processor time so far, of its children, too."""
+        """Processor time so far, including its children."""
         return float(sum(sum(each.cpu_times()[:2]) for each in self._all()))
 
     def rss_mb(self) -> float:
-        """Memory that it has now, of its children, too."""
+        """Current memory in MB, including its children."""
         return float(sum(each.memory_info().rss for each in self._all())) / 1e6
 
     def stop(self) -> None:
-        """End it and its children."""
+        """Kill the process and its children."""
         for each in self._all():
             with suppress(psutil.NoSuchProcess):
                 each.kill()
@@ -71,9 +71,9 @@ class Starter:
     """Starts processes in a folder.
 
     Args:
-        folder: For their configuration and logs.
-        peers: Folder with a virtual environment for each peer, made where it is missing; None =
-            without peers.
+        folder: Folder for their configuration and logs.
+        peers: Folder with a virtual environment for each peer, created on demand; None = without
+            peers.
         core: The only core that proxies may use; None = all.
     """
 
@@ -81,13 +81,13 @@ class Starter:
         self._folder, self._peers, self._core = folder, peers, core
 
     def engine(self) -> Proxy:
-        """The engine, on any core."""
+        """Start the engine, on any core."""
         port = free_port()
         command = [sys.executable, "-m", "benchmarks.instant_engine", str(port)]
         return self._start("engine", command, port, pinned=False)
 
     def caching_engine(self) -> Proxy:
-        """An engine with a prefix cache, on any core."""
+        """Start an engine with a prefix cache, on any core."""
         port = free_port()
         command = [sys.executable, "-m", "benchmarks.caching_engine", str(port)]
         return self._start(f"engine-{port}", command, port, pinned=False)
@@ -95,7 +95,7 @@ class Starter:
     def envoy(
         self, engines: Sequence[int], keys: int = 0, routing: Routing = Routing.LEAST_REQUEST
     ) -> Proxy:
-        """Envoy with the model's route and so many keys, of which the last is the benchmark's."""
+        """Start Envoy with the model's route and `keys` API keys; the last is the benchmark's."""
         port, files = free_port(), ConfigFiles(self._folder / "envoy")
         files.listen(GatewayOptions(port=port), None)
         endpoints = tuple(f"http://127.0.0.1:{engine}" for engine in engines)
@@ -109,7 +109,7 @@ class Starter:
         return self._start("envoy", [*command, "--concurrency", "2", "--disable-hot-restart"], port)
 
     def vllm_router(self, *engines: int) -> Proxy:
-        """vllm-router in front of engines, with its own defaults."""
+        """Start vllm-router in front of engines, with its defaults."""
         port, command = free_port(), [self._program("vllm-router")]
         command += ["--worker-urls", *(f"http://127.0.0.1:{engine}" for engine in engines)]
         command += ["--host", "127.0.0.1", "--port", str(port)]
@@ -117,7 +117,7 @@ class Starter:
         return self._start("vllm-router", command, port)
 
     def litellm(self, engine: int) -> Proxy:
-        """LiteLLM's proxy in front of the engine, with one worker, as it has by default.
+        """Start LiteLLM's proxy in front of the engine, with one worker, its default.
 
         It does not start without a key for its callers.
         """
@@ -131,7 +131,7 @@ class Starter:
         return self._start("litellm", [*command, "--host", "127.0.0.1"], port, quiet)
 
     def _program(self, name: str) -> str:
-        """The path of a peer's program, which is installed where it is missing.
+        """The path of a peer's program; installs it where it is missing.
 
         Raises:
             AbsentError: It cannot be installed.
@@ -160,7 +160,7 @@ class Starter:
         """Start a process and wait until it answers a request.
 
         Raises:
-            AbsentError: It ends, or does not answer in time.
+            AbsentError: The process exits, or does not answer in time.
         """
         core = ["taskset", "-c", str(self._core)] if pinned and self._core is not None else []
         log = self._folder / f"{name}.log"
@@ -179,7 +179,7 @@ class Starter:
 
 
 def _problem(port: int) -> str:
-    """Why a request is not answered; empty = it is."""
+    """Why a request fails; empty = it is answered."""
     try:
         asyncio.run(asyncio.wait_for(ask_all(port, KEY, 1, 1), 30))
     except (OSError, EOFError, TimeoutError) as error:

@@ -12,10 +12,10 @@ SERVER_PORT, POSTGRES_PORT = 14278, 15433
 
 
 class Servers:
-    """Both, running.
+    """The two running servers.
 
     Args:
-        folder: For their data; PostgreSQL's own user has to be able to enter it.
+        folder: Folder for their data; PostgreSQL's own user has to be able to enter it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -32,7 +32,7 @@ class Servers:
         return self._place.api
 
     def seconds(self) -> float:
-        """Processor time of both so far, without that of children that have ended."""
+        """Processor time of both so far, without their ended children."""
         found = filter(None, (program.process() for program in programs(self._place)))
         return sum(
             sum(process.cpu_times()[:2])
@@ -42,5 +42,5 @@ class Servers:
         )
 
     def close(self) -> None:
-        """Stop them."""
+        """Stop both servers."""
         down(self._place)

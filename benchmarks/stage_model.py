@@ -1,4 +1,4 @@
-"""The steps resolve and stage of a deploy, in a process of their own.
+"""The steps resolve and stage of a deploy, as a separate process.
 
 MOORAGE_HOME=... MOORAGE_HUB_ENDPOINT=... python -m benchmarks.stage_model hf://ORG/NAME
 """
@@ -13,7 +13,7 @@ from moorage.spec import ModelSpec
 
 
 def main() -> None:
-    """Bring the model into the home."""
+    """Download the model into the home."""
     spec = ModelSpec(name="model", source=sys.argv[1])
     source = source_for(spec, Settings(), read_keys(spec))
     source.stage(source.resolve(spec), lambda _done, _total: None)

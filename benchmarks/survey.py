@@ -48,12 +48,12 @@ def measure(hosts: int, dead: int) -> dict[str, float]:
     """Survey once.
 
     Args:
-        hosts: How many.
-        dead: How many of them never answer.
+        hosts: Number of hosts.
+        dead: Number of hosts that never answer.
 
     Returns:
-        Seconds until all that answer have answered, until the survey ended, and of processor time
-        (which the simulated daemons share).
+        Seconds until all living hosts have answered, seconds until the survey ended, and seconds of
+        processor time (including that of the simulated daemons).
     """
     done: list[float] = []
     with SimulatedHosts(hosts - dead, dead) as simulated:

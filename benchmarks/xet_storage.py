@@ -1,8 +1,8 @@
-"""What the hub's client asks for with hf_xet, as https://huggingface.co/docs/xet describes it.
+"""Storage for requests of the hub's client with hf_xet: https://huggingface.co/docs/xet.
 
-A file is split into chunks, and many chunks make a xorb. Here chunks are of one size and not
-compressed, and all xorbs of a file lie one after the other in one file. The client does not check
-the hashes of chunks, so they are just names.
+A file is split into chunks, and many chunks make a xorb. In this module all chunks have the same
+size and are not compressed, and all xorbs of a file are concatenated in one file. The client does
+not check the hashes of chunks, so they are arbitrary names.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 
 CHUNK = 65_536
 CHUNKS = 1000
-"""Chunks of a xorb, which has 64 MiB at most."""
+"""Chunks per xorb, whose limit is 64 MiB."""
 
 XORB = CHUNK * CHUNKS
 HEADER = 8
-"""Bytes before each chunk: version, size, kind of compression, size without it."""
+"""Bytes before each chunk: version, size, kind of compression, uncompressed size."""
 
 STORED = 0
 
@@ -32,7 +32,7 @@ def pack(path: Path) -> None:
 
 
 def xorbs_of(path: Path) -> Path:
-    """Where the xorbs of a file are."""
+    """The file with the xorbs of a file."""
     return path.parent.with_suffix(".xorbs") / path.name
 
 
@@ -42,7 +42,7 @@ def name_of(path: Path) -> str:
 
 
 def reconstruction(path: Path, first: int, end: int, url: str) -> dict[str, Any]:
-    """Which chunks make the bytes of a file from one offset up to another; `url` has its xorbs."""
+    """The chunks for the bytes of a file between two offsets; `url` is the address of its xorbs."""
     size, terms, fetch_info = path.stat().st_size, [], {}
     for number in range(first // XORB, (end - 1) // XORB + 1):
         start, stop = number * XORB, min(size, (number + 1) * XORB)

@@ -1,8 +1,8 @@
-"""Add schemas of versions to the arguments that moorage ships for their engine.
+"""Add schemas of engine versions to the arguments that moorage ships.
 
     python scripts/add_engine_schema.py FILE...
 
-FILE is what `moorage/adapters/engines/extract_*_schema.py` or `scripts.engine_schemas` wrote.
+FILE is the output of `moorage/adapters/engines/extract_*_schema.py` or `scripts.engine_schemas`.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
 
 class Panel(NamedTuple):
-    """A panel: its queries, by what a legend calls their series.
+    """A panel: its queries, by the legends of their series.
 
     Attributes:
         unit: Grafana's name of the unit.
@@ -30,7 +30,7 @@ class Panel(NamedTuple):
 
 
 def quantiles(metric: str, by: str) -> dict[str, str]:
-    """The median and the slowest of a histogram."""
+    """Queries for the median and the 95th percentile of a histogram."""
     rates = f'sum by ({by}, le) (rate({metric}_bucket{{model=~"$model"}}[$__rate_interval]))'
     return {
         f"{{{{{by}}}}} {name}": f"histogram_quantile({share}, {rates})"
@@ -39,7 +39,7 @@ def quantiles(metric: str, by: str) -> dict[str, str]:
 
 
 def rate(metric: str, by: str = "model") -> str:
-    """How fast a counter of engines grows."""
+    """The query for the rate of an engine's counter."""
     return f'sum by ({by}) (rate({metric}{{model=~"$model"}}[$__rate_interval]))'
 
 
@@ -224,7 +224,7 @@ ENGINES = (
 )
 
 COLUMNS_OF_SCRAPES = ("Time", "Value", "__name__", "instance", "job")
-"""Columns of a table that say nothing about a model."""
+"""Columns of a table that are hidden: they describe the scrape, not the model."""
 
 MODELS = {
     "name": "model",
@@ -240,11 +240,11 @@ DASHBOARDS: dict[str, tuple[str, tuple[Panel, ...], list[dict[str, Any]]]] = {
     "fleet": ("moorage: fleet and releases", FLEET, []),
     "engines": ("moorage: engines", ENGINES, [MODELS]),
 }
-"""By file: title, panels, variables."""
+"""Title, panels and variables, by file name."""
 
 
 def dashboard(name: str) -> dict[str, Any]:
-    """A dashboard as Grafana imports it."""
+    """A dashboard in Grafana's format."""
     title, panels, variables = DASHBOARDS[name]
     datasource = {"name": "datasource", "type": "datasource", "query": "prometheus"}
     return {

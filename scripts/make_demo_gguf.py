@@ -1,8 +1,8 @@
-"""Write a model that llama.cpp chats with: one GGUF file of 0.5 MB, random weights, a token a byte.
+"""Write a model for chats with llama.cpp: one GGUF file of 0.5 MB, random weights, byte tokens.
 
     python scripts/make_demo_gguf.py OUT_FILE
 
-It takes the standard library alone, so that the demo and the tutorial install nothing else for it.
+It needs only the standard library, so that the demo and the tutorial install nothing else.
 """
 
 import random
@@ -15,11 +15,11 @@ from pathlib import Path
 
 Value = str | int | float | Sequence[str] | Sequence[int] | Sequence[float]
 Tensor = tuple[int, Sequence[int], int]
-"""GGML's type, sizes with the fastest one first, and offset in the data."""
+"""GGML's type, sizes with the fastest-varying one first, and offset in the data."""
 
 UINT32, INT32, FLOAT32, BOOL, STRING, ARRAY = range(4, 10)
 NUMBERS = {bool: (BOOL, "?"), int: (UINT32, "I"), float: (FLOAT32, "f")}
-"""GGUF's type of a number in the metadata, and how `struct` writes it."""
+"""GGUF's type of a number in the metadata, and its format character in `struct`."""
 
 F32 = 0
 """GGML's type of all tensors."""
@@ -78,14 +78,14 @@ def metadata() -> dict[str, Value]:
 
 
 def alphabet() -> list[str]:
-    """The letter for each byte in a byte-level BPE: visible bytes stand for themselves."""
+    """The character for each byte in a byte-level BPE: visible bytes represent themselves."""
     visible = {*PRINTABLE, *range(161, 173), *range(174, 256)}
     others = count(256)
     return [chr(byte if byte in visible else next(others)) for byte in range(256)]
 
 
 def model(source: random.Random) -> Iterator[tuple[str, Sequence[int], list[float]]]:
-    """Name, sizes and numbers of each tensor of a Llama."""
+    """Name, sizes and numbers of each tensor of a Llama model."""
 
     def weights(name: str, *shape: int) -> tuple[str, Sequence[int], list[float]]:
         return f"{name}.weight", shape, [source.gauss(0, 0.2) for _ in range(prod(shape))]
@@ -113,7 +113,7 @@ def model(source: random.Random) -> Iterator[tuple[str, Sequence[int], list[floa
 
 
 def header(metadata: Mapping[str, Value], tensors: Mapping[str, Tensor]) -> bytes:
-    """A GGUF file up to its data, which begins at the next multiple of its alignment."""
+    """A GGUF file up to its data, which begins at the next multiple of `ALIGNMENT`."""
     parts = [b"GGUF", struct.pack("<IQQ", 3, len(tensors), len(metadata))]
     for key, value in metadata.items():
         kind, packed = typed(value)
@@ -125,7 +125,7 @@ def header(metadata: Mapping[str, Value], tensors: Mapping[str, Tensor]) -> byte
 
 
 def typed(value: Value) -> tuple[int, bytes]:
-    """GGUF's type of a value, and its bytes; an empty array is one of strings."""
+    """GGUF's type of a value, and its bytes; an empty array counts as one of strings."""
     if isinstance(value, str):
         return STRING, text(value)
     if isinstance(value, Sequence):

@@ -2,8 +2,8 @@
 
     python scripts/make_option_names.py [FILE]
 
-The table has the options that moorage's own code looks for: those whose names stand as strings in
-the rooms that read arguments.
+The table has the options that moorage's own code looks up: those whose names are string literals in
+the folders of `ROOMS`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ ROOT = Path(__file__).parents[1]
 ROOMS = ("memory", "models", "placement", "engines", "readiness")
 NOT_READING = ("vllm/options.py", "vllm/ray_cluster.py", "schema/reading.py")
 OTHER_ENGINES = {"llama_cpp", "sglang", "transformers"}
-"""Rooms of engines that have options of their own."""
+"""Folders of engines with their own options."""
 
 NAME = re.compile(r'"(--[a-z][a-z-]+)"')
 
 LEVEL = "-O"
-"""It is `--optimization-level` in newer versions, and has a value without a space."""
+"""Left out: `--optimization-level` in newer versions, with a value that follows without a space."""
 
 PAGE = '''"""Other writings of the options that moorage looks for, as a version of vLLM takes them.
 
@@ -56,10 +56,10 @@ SHORT_NAMES: dict[str, str] = {{
 
 
 def option_names(schemas: Sequence[Schema]) -> str:
-    """The module's text.
+    """The text of the module `option_names`.
 
     Args:
-        schemas: Of all versions, the newest first.
+        schemas: Schemas of all versions, the newest first.
     """
     names = _looked_up(schemas)
     short = {key: value for key, value in names.items() if not key.startswith("--")}
@@ -79,7 +79,7 @@ def option_names(schemas: Sequence[Schema]) -> str:
 
 
 def _looked_up(schemas: Sequence[Schema]) -> dict[str, str]:
-    """All names of the options that the code names, each with the one to look for."""
+    """All names of the options that the code mentions, each with its canonical name."""
     written = set(_named_in_code())
     found: dict[str, str] = {}
     for schema in reversed(schemas):
@@ -102,7 +102,7 @@ def _named_in_code() -> Iterator[str]:
 
 
 def _canonical(name: str, first: str) -> str:
-    """The first name of an option, or its `--no-` form for the opposite of it."""
+    """The first name of an option; its `--no-` form where `name` is the opposite."""
     negated = first.replace("--", "--no-", 1)
     opposites = {("--enable-", "--disable-"), ("--disable-", "--enable-")}
     is_opposite = any(
@@ -112,7 +112,7 @@ def _canonical(name: str, first: str) -> str:
 
 
 def _shortest(name: str, schemas: Sequence[Schema]) -> str:
-    """The shortest beginning that one version takes for an option; else the whole name."""
+    """The shortest abbreviation that some version accepts for an option; else the whole name."""
     versions = [tuple(schema.options) for schema in schemas if name in schema.options]
     starts = (name[:end] for end in range(3, len(name)))
     return next((start for start in starts if _is_taken(start, versions)), name)

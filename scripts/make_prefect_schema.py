@@ -1,4 +1,4 @@
-"""Write a new database of Prefect's server, as the installed version makes it.
+"""Write the schema and content of a new database of the installed Prefect server.
 
 python scripts/make_prefect_schema.py
 """
@@ -25,18 +25,18 @@ async def main():
 
 asyncio.run(main())
 """
-"""What a server does at its start."""
+"""The steps of a server's start that fill a new database."""
 
 
 def make_database(folder: Path) -> None:
-    """Have Prefect make the database of a home."""
-    # Lists of capabilities are written in the order of sets.
+    """Let Prefect create the database of a home."""
+    # A fixed hash seed, since Prefect writes lists of capabilities in the order of sets.
     own = {"PREFECT_HOME": str(folder), "PREFECT_LOGGING_LEVEL": "ERROR", "PYTHONHASHSEED": "0"}
     subprocess.run([sys.executable, "-c", START], env={**os.environ, **own}, check=True)
 
 
 def main() -> None:
-    """Write what Prefect makes of an empty database."""
+    """Write the SQL of the database that Prefect creates."""
     with tempfile.TemporaryDirectory() as folder:
         make_database(Path(folder))
         schema = new_database.schema_of(Path(folder, "prefect.db"))

@@ -3,9 +3,9 @@
     python scripts/make_tiny_gguf.py MODEL_DIR OUT_FILE [--arch llama|qwen2|qwen3]
         [--type f32|f16|q8_0] [--pooling mean|rank] [--set KEY=NUMBER]...
 
-As it is, it holds the model of `make_tiny_model.py` in MODEL_DIR, tensor by tensor: greedy text is
-the same. `--set` changes numbers of its config.json, such as `hidden_size=128`; tensors that have
-no longer the right shape are made up. `--pooling` makes it a model that embeds, or ranks (qwen3).
+By default the file holds the model of `make_tiny_model.py` in MODEL_DIR, tensor by tensor, with the
+same greedy text. `--set` changes numbers of its config.json, such as `hidden_size=128`; tensors of
+another shape are then generated. `--pooling` makes an embedding model, or a reranker (qwen3).
 """
 
 import argparse
@@ -28,7 +28,7 @@ TYPES = {
     "f16": gguf.GGMLQuantizationType.F16,
     "q8_0": gguf.GGMLQuantizationType.Q8_0,
 }
-"""How matrices are stored; vectors are always F32."""
+"""Storage types of matrices; vectors are always F32."""
 
 LAYER = {
     "input_layernorm": ("attn_norm", "embd"),
@@ -41,10 +41,10 @@ LAYER = {
     "mlp.up_proj": ("ffn_up", "ff embd"),
     "mlp.down_proj": ("ffn_down", "embd ff"),
 }
-"""Tensors of a layer by their names in transformers: llama.cpp's name, and the shape."""
+"""Tensors of a layer, by their names in transformers: llama.cpp's name and the shape."""
 
 LABELS = ["yes", "no"]
-"""What the head of a model that ranks tells apart."""
+"""Labels of a reranker's head."""
 
 CONTROL, NORMAL = gguf.TokenType.CONTROL, gguf.TokenType.NORMAL
 
@@ -160,7 +160,7 @@ def interleaved(tensor: Array, heads: int) -> Array:
 
 
 def additional(arch: str, layer: int, sizes: dict[str, int]) -> Iterator[Named]:
-    """What an architecture has besides a Llama's tensors."""
+    """Tensors of an architecture in addition to Llama's."""
     if arch == "qwen3":
         for name in ("attn_q_norm", "attn_k_norm"):
             yield f"blk.{layer}.{name}.weight", np.ones(sizes["head"], np.float32)

@@ -2,8 +2,8 @@
 
     python scripts/make_tiny_lora.py OUT_DIR [--rank 8] [--seed 0] [--base acme/tiny] [--force]
 
-It is large enough for the model to say something else, and is written as PEFT would write it, from
-numpy and safetensors alone.
+Its weights are large enough to change the model's text. It has PEFT's format, and needs only numpy
+and safetensors.
 """
 
 import argparse
@@ -32,10 +32,10 @@ TARGETS = {
     "self_attn.o_proj": (HIDDEN, HEADS * HEAD_DIM),
     "mlp.down_proj": (HIDDEN, INTERMEDIATE),
 }
-"""Outputs and inputs of the layers that are adapted."""
+"""Output and input sizes of the adapted layers."""
 
 SCALE = 0.5
-"""Of both factors; their product outweighs the weights, which are spread by 0.2."""
+"""Standard deviation of both factors; their product outweighs the model's weights, with 0.2."""
 
 
 def main() -> int:
@@ -49,7 +49,7 @@ def main() -> int:
     write_json(out / "adapter_config.json", adapter_config(args.rank, args.base))
     file = out / "adapter_model.safetensors"
     save_file(dict(tensors(args.rank, args.seed)), file, metadata={"format": "pt"})
-    file.chmod(0o644)  # saved for the owner alone, but containers may run as somebody else
+    file.chmod(0o644)  # safetensors makes it private, but containers may run as another user
     print(f"{out}: LoRA of rank {args.rank}, seed {args.seed}")
     return 0
 

@@ -2,7 +2,7 @@
 
     python scripts/make_tiny_lora_gguf.py ADAPTER_DIR OUT_FILE
 
-It is for the model that `make_tiny_gguf.py` writes as a llama.
+It is for the model that `make_tiny_gguf.py` writes with `--arch llama`.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from make_tiny_model import HEADS
 from safetensors.numpy import load_file
 
 FACTORS = {"lora_A": "lora_a", "lora_B": "lora_b"}
-"""PEFT's names, and llama.cpp's."""
+"""llama.cpp's names of the factors, by PEFT's names."""
 
 
 def main() -> int:

@@ -1,10 +1,10 @@
-"""Make a tiny model with random weights that real engines load: about 1 MB, made in a second.
+"""Make a tiny model with random weights that real engines load: about 1 MB, in a second.
 
     python scripts/make_tiny_model.py OUT_DIR [--kind llama|bert|reranker|classifier]
         [--seed 0] [--force]
 
-The files are written by hand, from numpy and tokenizers, so that neither torch nor the version of
-transformers decides what they look like.
+The files are written directly, with numpy and tokenizers, so that they depend neither on torch nor
+on the version of transformers.
 """
 
 import argparse
@@ -68,11 +68,11 @@ SEQUENCES = {
     "bert": ("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1"),
 }
 
-# The ids follow from the order above: the trainer numbers the special tokens first.
+# The ids follow the order in SPECIAL_TOKENS: the trainer numbers special tokens first.
 LLAMA_TOKEN_IDS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 
 LABELS = {"reranker": 1, "classifier": 3}
-"""What a head on top of BERT tells apart; a single label is a score."""
+"""Number of labels of a head on top of BERT; a single label is a score."""
 
 KINDS = (*SPECIAL_TOKENS, *LABELS)
 
@@ -136,15 +136,15 @@ def write_model(folder: Path, kind: str, seed: int) -> None:
 def save_weights(folder: Path, tensors: dict[str, Array]) -> None:
     file = folder / "model.safetensors"
     save_file(tensors, file, metadata={"format": "pt"})
-    file.chmod(0o644)  # saved for the owner alone, but containers may run as somebody else
+    file.chmod(0o644)  # safetensors makes it private, but containers may run as another user
 
 
 def train_tokenizer(specials: Sequence[str], sequences: tuple[str, str]) -> Tokenizer:
-    """Train a byte-level BPE: any text can be encoded, no token is unknown.
+    """Train a byte-level BPE, which can encode any text without unknown tokens.
 
     Args:
-        specials: Its special tokens; they have the first ids.
-        sequences: How one text, and a pair of texts, are framed by them.
+        specials: Its special tokens; they get the first ids.
+        sequences: Templates for one text and for a pair of texts, with special tokens.
     """
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -166,7 +166,7 @@ def train_tokenizer(specials: Sequence[str], sequences: tuple[str, str]) -> Toke
 
 
 def unreadable_ids(tokenizer: Tokenizer) -> list[int]:
-    """List the tokens that are not visible ASCII text: specials, white space, parts of UTF-8."""
+    """The ids of tokens that are not visible ASCII text: specials, white space, parts of UTF-8."""
     texts = [tokenizer.decode([i]) for i in range(tokenizer.get_vocab_size())]
     return [
         i
@@ -247,7 +247,7 @@ def llama_tensors(random: Random, vocabulary: int, unreadable: list[int]) -> Ite
         yield f"{at}.mlp.down_proj.weight", weights(random, HIDDEN, INTERMEDIATE)
     yield "model.norm.weight", ones(HIDDEN)
     head = weights(random, vocabulary, HIDDEN)
-    # A zero logit never is the largest: greedy text is always visible and never ends early.
+    # A zero logit is never the largest: greedy text is always visible and never ends early.
     head[unreadable] = 0
     yield "lm_head.weight", head
 
@@ -280,7 +280,7 @@ def norm(name: str) -> Iterator[Named]:
 
 
 def weights(random: Random, rows: int, columns: int) -> Array:
-    # Wide enough that the best logit stands clear of the next: engines then agree on greedy text.
+    # Wide enough to separate the best logit from the next: engines then agree on greedy text.
     return (0.2 * random.standard_normal((rows, columns))).astype(np.float32)
 
 

@@ -1,4 +1,4 @@
-"""Make a tiny Whisper with random weights that real engines load and transcribe sound with.
+"""Make a tiny Whisper with random weights that real engines load, and that transcribes audio.
 
     python scripts/make_tiny_whisper.py OUT_DIR [--seed 0]
 
@@ -38,14 +38,14 @@ SPECIAL_TOKENS = (
     "<|startofprev|>",
     NO_TIMES,
 )
-"""A prompt of Whisper is START, a language, what to do, and whether to tell times."""
+"""Special tokens. A prompt of Whisper is START, a language, a task, and an optional NO_TIMES."""
 
 MEL_BINS = 80
 FRAMES = 1500
-"""Of the encoder, for the 30 s that every sound is filled up to."""
+"""Frames of the encoder for 30 s; shorter audio is padded."""
 
 LENGTH = 448
-"""Tokens of a transcript, and of its prompt."""
+"""Most tokens of a transcript with its prompt."""
 
 
 def main() -> None:
@@ -78,7 +78,7 @@ def tokenizer_config() -> dict[str, Any]:
 
 
 def sound_config() -> dict[str, Any]:
-    """How sound becomes what the encoder reads: as every Whisper has it."""
+    """Settings of the feature extractor, the same for every Whisper."""
     return {
         "feature_extractor_type": "WhisperFeatureExtractor",
         "processor_class": "WhisperProcessor",
@@ -129,7 +129,7 @@ def tensors(random: Random, tokenizer: Tokenizer) -> Iterator[Named]:
     yield "model.encoder.conv2.weight", stack(random, HIDDEN, HIDDEN)
     yield "model.encoder.conv2.bias", np.zeros(HIDDEN, np.float32)
     yield "model.encoder.embed_positions.weight", weights(random, FRAMES, HIDDEN)
-    # The decoder's head has the same weights; one of zeros never is the largest.
+    # The decoder's head shares these weights; a zero logit is never the largest.
     words = weights(random, tokenizer.get_vocab_size(), HIDDEN)
     words[unreadable_ids(tokenizer)] = 0
     yield "model.decoder.embed_tokens.weight", words
@@ -153,7 +153,7 @@ def block(random: Random, at: str, attentions: tuple[str, ...]) -> Iterator[Name
 
 
 def stack(random: Random, rows: int, columns: int) -> Any:
-    """A convolution over three frames."""
+    """Weights of a convolution over three frames."""
     return np.stack([weights(random, rows, columns) for _ in range(3)], axis=2)
 
 

@@ -72,7 +72,7 @@ DEFAULTS: dict[str, Any] = {
     "kv_pool_bytes": 20 << 30,
 }
 KERNEL_BLOCK = MultipleOf(16)
-"""Tokens: blocks of FlashAttention on CUDA; the CPU's kernels take 32."""
+"""Tokens per block of FlashAttention on CUDA; the CPU's kernels use 32."""
 
 Row = dict[str, Any]
 
@@ -132,10 +132,10 @@ def imitate_cuda() -> None:
     VllmConfig.max_concurrent_batches = property(
         lambda config: config.parallel_config.pipeline_parallel_size + 1
     )
-    # Parameters are the same whichever kernel reads them later.
+    # The parameters do not depend on the kernel that reads them later.
     linear.is_supported_and_can_implement_kernel = lambda *args, **named: (True, None)
     ExpertMapManager.get_compressed_map_string = lambda self: ""
-    # The CPU build has only a stand-in for Triton.
+    # The CPU build has only a stub of Triton.
     triton.set_allocator = lambda allocator: None
     moe_config.current_platform = _WithXpu()
     fx_config.meta_nonzero_assume_all_nonzero = True
@@ -182,7 +182,7 @@ def _attention_backend(
 
 
 class _WithXpu:
-    """The platform, except that experts without a gate are supported, as on GPUs."""
+    """The current platform, but with support for experts without a gate, as on GPUs."""
 
     def is_xpu(self) -> bool:
         return True
@@ -343,7 +343,7 @@ def _block_size(config: VllmConfig, groups: list[Any]) -> int:
         for group in groups
         if not isinstance(group.kv_cache_spec, MambaSpec)
     ]
-    # Without attention vLLM still names the size that attention would have.
+    # Without attention layers vLLM still reports the block size that attention would have.
     return int(min(sizes, default=config.cache_config.block_size))
 
 

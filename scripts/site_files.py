@@ -1,7 +1,7 @@
-"""A hook of MkDocs: it knows each page by its path in the repository.
+"""A hook of MkDocs that registers each page under its path in the repository.
 
-So the relative links of a page lead somewhere on GitHub and on the site, from docs/ to the README
-and back, and MkDocs reports one that does not.
+Thus relative links of a page work both on GitHub and on the site, from docs/ to the README and
+back, and MkDocs reports broken ones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ OUTSIDE = {
     "SECURITY.md": "security/index.html",
     "tests/golden/redeployment.md": "redeploying/example/index.html",
 }
-"""Pages outside of docs/, and where they are on the site."""
+"""Pages outside of docs/, and their paths on the site."""
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

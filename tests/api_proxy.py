@@ -1,4 +1,4 @@
-"""A proxy in front of a Prefect server that answers wrongly from a chosen moment on."""
+"""A proxy in front of a Prefect server that returns wrong answers from a chosen request on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ END_OF_HEAD = b"\r\n\r\n"
 
 @dataclass(frozen=True)
 class Answer:
-    """What is answered in place of the server; `status` 0 = the connection is dropped."""
+    """An answer in place of the server's; `status` 0 = the connection is dropped."""
 
     status: int
     body: bytes = b'{"detail": "no"}'
@@ -45,24 +45,24 @@ ANSWERS = {
 
 
 def always(_method: str, _path: str, _body: bytes) -> bool:
-    """From the first request on."""
+    """Break from the first request on."""
     return True
 
 
 Moment = Callable[[str, str, bytes], bool]
-"""Whether a request (method, path, the beginning of its body) is the first that is not served."""
+"""Whether a request (method, path, beginning of the body) is the first one with a wrong answer."""
 
 
 @dataclass
 class ApiProxy:
-    """Hands requests on to a server until `since` says that it is over.
+    """Forwards requests to a server until `since` returns true; then it sends `answer`.
 
     Attributes:
         upstream: URL of the server's API.
-        answer: What is answered from then on.
-        since: Whether it is over, by request; no longer called once it was.
-        is_broken: Whether it is over.
-        refused: Requests that were not handed on.
+        answer: The answer from then on.
+        since: Whether the proxy breaks at a request; not called after the first true.
+        is_broken: Whether the proxy is broken.
+        refused: Requests that were not forwarded.
     """
 
     upstream: str
@@ -81,7 +81,7 @@ class ApiProxy:
 
     @property
     def url(self) -> str:
-        """The URL of the API as a command is given it."""
+        """The URL of the API for commands."""
         return f"http://127.0.0.1:{self._listener.getsockname()[1]}/api"
 
     def _accept(self) -> None:
@@ -113,7 +113,7 @@ class ApiProxy:
 
 
 def _request(client: socket.socket) -> bytes:
-    """A request with all of its body; of a websocket its head."""
+    """A request with its whole body; the head only for a websocket."""
     read = b""
     while END_OF_HEAD not in read and len(read) < HEAD_BYTES:
         if not (part := client.recv(65_536)):
@@ -134,7 +134,7 @@ def _headers(head: bytes) -> list[tuple[bytes, bytes]]:
 
 
 def _alone(head: bytes) -> bytes:
-    """The head of a request that ends its connection, so that each request is looked at."""
+    """The head with `Connection: close`, so that the proxy sees each request."""
     if any(name == b"upgrade" for name, _ in _headers(head)):
         return head
     lines = [one for one in head.split(b"\r\n") if not one.lower().startswith(b"connection:")]

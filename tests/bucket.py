@@ -1,4 +1,4 @@
-"""An object store on this machine: moto's server, each request of it recorded."""
+"""An object store on this machine: moto's server, which records each request."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 from werkzeug.serving import make_server
 
 PART = 5 * 1024**2
-"""The smallest part that S3 takes."""
+"""The smallest part that S3 accepts."""
 
 
 @dataclass(frozen=True)
 class BucketRequest:
-    """One request: `signed` says whether it proves a key, and where."""
+    """One request: `signed` says whether and where it has a signature."""
 
     method: str
     path: str
@@ -34,11 +34,11 @@ class Bucket:
 
     Args:
         name: Its name.
-        address: Where the store listens.
+        address: Address on which the store listens.
 
     Attributes:
         requests: Its requests.
-        refused: Status of every answer from now on; 0 = it answers.
+        refused: Error status of every further answer; 0 = normal answers.
     """
 
     def __init__(self, name: str = "models", address: str = "127.0.0.1") -> None:

@@ -1,4 +1,4 @@
-"""Builders of values, whole and plausible: a test names only what it is about."""
+"""Builders of complete, plausible values: a test sets only the fields that matter to it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def a_model(config: dict[str, Any] | None = None, **changes: Any) -> ResolvedMod
 
 
 def a_companion(asset: Asset, **changes: Any) -> Companion:
-    """An adapter of rank 8, or a draft model, as it was resolved."""
+    """A resolved adapter of rank 8, or a resolved draft model."""
     local = asset.source.removeprefix("file://")
     values: dict[str, Any] = {
         "source": asset.source,
@@ -78,14 +78,14 @@ def a_companion(asset: Asset, **changes: Any) -> Companion:
 
 
 def with_companions(model: ResolvedModel, spec: ModelSpec, **changes: Any) -> ResolvedModel:
-    """The model with all companions that its spec wants."""
+    """The model with all companions of its spec."""
     companions = tuple(a_companion(asset, **changes) for asset in assets_of(spec)[1:])
     folder = f"/home/loaded/{spec.name}" if spec.lora_updates else ""
     return model.model_copy(update={"companions": companions, "updates_folder": folder})
 
 
 def a_profile(**changes: Any) -> ModelProfile:
-    """A model of 8 GiB, 32 heads and 8192 tokens; 128 KiB of cache for each of them."""
+    """A model of 8 GiB, 32 heads and 8192 tokens, with 128 KiB of cache per token."""
     values: dict[str, Any] = {
         "architectures": ("LlamaForCausalLM",),
         "model_type": "llama",
@@ -121,7 +121,7 @@ def an_accelerator(index: int = 0, gib: int = 80, **changes: Any) -> Accelerator
 
 
 def a_host(name: str = "gpu-1", gpus: int = 2, **changes: Any) -> HostSnapshot:
-    """A host with Docker, so many GPUs of 80 GiB, and 128 GiB of RAM."""
+    """A host with Docker, `gpus` GPUs of 80 GiB, and 128 GiB of RAM."""
     values: dict[str, Any] = {
         "name": name,
         "runtimes": (RuntimeName.DOCKER, RuntimeName.PROCESS),
@@ -133,7 +133,7 @@ def a_host(name: str = "gpu-1", gpus: int = 2, **changes: Any) -> HostSnapshot:
 
 
 def a_cpu_host(name: str = "cpu-1", **changes: Any) -> HostSnapshot:
-    """A host without GPUs and without Docker, on which transformers is installed."""
+    """A host with transformers installed, without GPUs and Docker."""
     installed = Program(
         engine=EngineName.TRANSFORMERS, path="/opt/venv/bin/transformers", version="5.23.0"
     )
@@ -224,7 +224,7 @@ def a_key(**changes: Any) -> CalibrationKey:
 
 
 def a_measurement(**changes: Any) -> Measurement:
-    """Of a model of 8 GiB that was predicted to take 1 GiB of activation."""
+    """A measurement of a model of 8 GiB with a predicted activation of 1 GiB."""
     values: dict[str, Any] = {
         "workload": "moorage-tiny.v1-r0-leader",
         "key": a_key(),
@@ -266,7 +266,7 @@ def a_release(identity: str = "tiny.v1", **changes: Any) -> Release:
 
 
 def a_row(release: Release | None = None, **changes: Any) -> ReleaseRow:
-    """A release that serves, as the ledger lists it."""
+    """The ledger's row of a serving release."""
     values: dict[str, Any] = {
         "id": "tiny.v1",
         "model": "tiny",
@@ -283,7 +283,7 @@ def a_row(release: Release | None = None, **changes: Any) -> ReleaseRow:
 
 
 def a_cluster(name: str = "ray", gpus: int = 8, **changes: Any) -> ClusterSnapshot:
-    """A Ray cluster of two nodes, with so many H100s that are all free."""
+    """A Ray cluster of two nodes, with `gpus` H100s, all free."""
     values: dict[str, Any] = {
         "name": name,
         "address": "http://head:8265",

@@ -11,16 +11,16 @@ import pytest
 
 
 def require_openssl() -> None:
-    """Skips where there is no OpenSSL."""
+    """Skip the test where OpenSSL is not installed."""
     if not shutil.which("openssl"):
         pytest.skip("openssl is not installed")
 
 
 class Authority:
-    """A certificate authority of a test's own.
+    """A certificate authority for one test.
 
     Args:
-        folder: Where its files are.
+        folder: Folder of its files.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -34,7 +34,7 @@ class Authority:
     def issue(
         self, name: str, address: str = "127.0.0.1", *, expired: bool = False
     ) -> tuple[Path, Path]:
-        """A certificate for an address, and its key."""
+        """Issue a certificate for an address; returns certificate and key."""
         made = {suffix: self.folder / f"{name}.{suffix}" for suffix in ("crt", "key", "csr", "ext")}
         made["ext"].write_text(f"subjectAltName=IP:{address}\n")
         self._openssl("req", *_key(made["key"]), "-subj", f"/CN={name}", "-out", made["csr"])
@@ -44,7 +44,7 @@ class Authority:
         return made["crt"], made["key"]
 
     def context(self, *, expired: bool = False, clients: bool = False) -> ssl.SSLContext:
-        """A server's side, which asks clients for a certificate of this authority or not."""
+        """A server's TLS context; with `clients` it requires certificates of this authority."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(*self.issue("expired" if expired else "server", expired=expired))
         if clients:

@@ -21,36 +21,36 @@ LOGINS = (
     "PREFECT_SERVER_CORS_ALLOWED_ORIGINS",
 )
 
-# Tests leave the user's home alone, and their commands leave no server behind.
+# Tests do not touch the user's home, and their commands leave no server running.
 os.environ["MOORAGE_HOME"] = tempfile.mkdtemp(prefix="moorage-tests-")
 os.environ["MOORAGE_SERVER"] = "temporary"
 os.environ["MOORAGE_FORKED"] = "0"
 
-# What the processes of a test run share: the first one is there before the others are begun.
+# The folder that the processes of a test run share: the first process makes it before the others.
 FIRST = "MOORAGE_TESTS_SHARED" not in os.environ
 if FIRST:
     os.environ["MOORAGE_TESTS_SHARED"] = tempfile.mkdtemp(prefix="moorage-tests-shared-")
     os.environ["SSL_CERT_FILE"] = str(one_authority(Path(os.environ["MOORAGE_TESTS_SHARED"])))
 
-# A busy machine is no failure.
+# A slow example on a busy machine is not a failure.
 settings.register_profile("moorage", deadline=None)
 settings.load_profile("moorage")
 
 
 def pytest_collection() -> None:
-    """Collect tests without looking for garbage: nearly all of it is kept."""
+    """Collect tests without garbage collection: nearly all objects are kept."""
     gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    """From here on look for garbage among what tests make: what was collected stays."""
+    """Enable garbage collection for objects of the tests, not for those of the collection."""
     gc.freeze()
     look_for_garbage_rarely()
     gc.enable()
 
 
 def pytest_unconfigure() -> None:
-    """Remove the home of tests that have none of their own, and what a test run shares."""
+    """Remove the default home of the tests, and the shared folder and server of a test run."""
     shutil.rmtree(os.environ["MOORAGE_HOME"], ignore_errors=True)
     if FIRST:
         if os.listdir(os.environ["MOORAGE_TESTS_SHARED"]) != [AUTHORITY]:
@@ -65,7 +65,7 @@ def pytest_runtest_makereport(
     item: pytest.Item,  # noqa: ARG001
     call: pytest.CallInfo[Any],  # noqa: ARG001
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """In CI everything is there, so a skip hides something: it counts as a failure."""
+    """Count a skip as a failure in CI, where all tools are installed."""
     report = yield
     if os.environ.get("CI") and report.skipped:
         report.outcome = "failed"
@@ -75,10 +75,10 @@ def pytest_runtest_makereport(
 
 @pytest.fixture(autouse=True)
 def no_login_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test signs in with in this process is nothing that a later one hands to its server."""
+    """Restore the login variables, so that no later test passes them to its server."""
     for name in LOGINS:
         before = os.environ.get(name)
-        monkeypatch.setenv(name, "")  # from here on it is put back as it was
+        monkeypatch.setenv(name, "")  # monkeypatch restores it after the test
         if before is None:
             monkeypatch.delenv(name)
         else:

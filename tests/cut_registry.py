@@ -1,4 +1,4 @@
-"""A way to a registry that is cut in the middle of large blobs, a given number of times."""
+"""A proxy to a registry that cuts the connection inside large blobs, a given number of times."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class CutRegistry:
     """A proxy in front of a registry.
 
     Args:
-        registry: What is behind it.
+        registry: The registry behind it.
         cuts: How many answers are cut.
-        after: Bytes that such an answer has sent before; smaller ones arrive.
+        after: Bytes of a cut answer that arrive; smaller answers are not cut.
     """
 
     def __init__(self, registry: LocalRegistry, cuts: int, after: int) -> None:
@@ -37,14 +37,14 @@ class CutRegistry:
                 outer._pass(self)
 
             def log_message(self, *_: object) -> None:
-                """Nothing: tests are quiet."""
+                """Log nothing."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.host = f"127.0.0.1:{self._server.server_port}"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def close(self) -> None:
-        """Stop it."""
+        """Stop the proxy."""
         self._server.shutdown()
         self._server.server_close()
 

@@ -1,6 +1,6 @@
-"""The table of the drills, at the end of a run: a row for each point at which something was killed.
+"""The table of the drills at the end of a test run: a row for each point of a kill.
 
-Rows travel as properties of test reports, so that they arrive from whatever process ran the test.
+Rows are properties of test reports, so that they arrive from any process that ran the test.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 PROPERTY = "drill"
-"""Name of the property that is a row: a mapping with the columns for keys."""
+"""Name of the property with a row: a mapping from columns to texts."""
 
 COLUMNS = (
     "killed",
@@ -24,7 +24,7 @@ COLUMNS = (
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the rows of all drills that ran, in order of what was killed."""
+    """Print the rows of all drills that ran, ordered by the killed process."""
     reports = [report for kind in ("passed", "failed") for report in _of(terminalreporter, kind)]
     rows = [row for report in reports for row in _rows(report)]
     if rows:
@@ -35,7 +35,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def table(rows: Sequence[Mapping[str, str]]) -> str:
-    """Rows under their columns, as wide as needed."""
+    """The rows as a text table, with columns as wide as their cells."""
     lines = [COLUMNS, *(tuple(row[column] for column in COLUMNS) for row in rows)]
     widths = [max(len(line[at]) for line in lines) for at in range(len(COLUMNS))]
     return "\n".join(

@@ -1,7 +1,7 @@
-"""The order of test files, and which of them run in one process.
+"""The order of test files, and the folders whose tests run in one process.
 
-The dear ones come first, so that cheap ones fill the end of a parallel run.
-`--no-loadscope-reorder` lets it count with xdist, which else takes the files with most tests first.
+Expensive files come first, so that cheap ones fill the end of a parallel run. Needs xdist's option
+`--no-loadscope-reorder`: by default xdist runs the files with most tests first.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 GROUPS = (("vllm", "fleet", "ui"), ("docker", "server", "process"))
-"""Marks of what takes a whole machine, and of what mostly waits."""
+"""Marks of tests that use a whole machine, and of tests that mostly wait."""
 
 TOGETHER = ("tests/flows/", "tests/team/")
-"""Folders whose tests share a Prefect server with all its services: one starts, and not one for
-each process."""
+"""Folders whose tests share a Prefect server with all its services: only one server starts, not one
+per process."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the files of all groups first, those of each evenly among those of the others.
+    """Put the files of all groups first, and interleave the groups evenly.
 
-    So a machine is seldom given two that take it whole. In a group, files with more marked tests
-    come first. The tests of a file keep their order.
+    So two tests that use the whole machine seldom run at once. In a group, files with more marked
+    tests come first. The tests of a file keep their order.
     """
     marked: dict[str, list[int]] = defaultdict(list)
     for item in items:

@@ -1,7 +1,7 @@
-"""A process that has imported everything already and forks commands and Prefect servers.
+"""A process that has imported all modules and forks commands and Prefect servers.
 
-Importing takes longer than most commands, and seven eighths of a server's start. A fork is a
-process like any other: it can be killed anywhere.
+Imports take longer than most commands, and seven eighths of a server's start. A fork is a process
+like any other: a test can kill it at any point.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from moorage.cli import forked_command
 REPOSITORY = Path(__file__).parents[1]
 MESSAGE_BYTES = 1 << 20
 PREFECTS = "PREFECT_"
-"""How Prefect's variables begin: those of the first command are read while modules are imported,
-and a command that has others reads them again."""
+"""Prefix of Prefect's variables: the imports read those of the first command, and a command with
+other values reads them again."""
 
 EARLY = tuple(begin for begin in forked_command.EARLY if begin != PREFECTS)
-"""How variables begin that are read while modules are imported; a command reads all others."""
+"""Prefixes of variables that the imports read; a command reads all others itself."""
 
 COMMAND, SERVICE = "moorage", "moorage, until it is stopped"
 PREFECT, PREFECT_SERVER = "prefect", "prefect server"
-"""The programs that can be forked; a service and a server lead a session of their own."""
+"""The programs that can be forked; a service and a server lead their own sessions."""
 
 NOTHING = ""
 KILLS, FAILS, STOPS = "kills itself", "fails", "gets SIGTERM"
-"""What happens at a point of a command."""
+"""Events at a point of a command."""
 
 
 class ForkServer:
-    """Forks programs, as many at a time as are wanted.
+    """Forks programs, any number of them at a time.
 
     Args:
-        environment: Variables that count while modules are imported.
+        environment: Variables for the imports.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
@@ -60,7 +60,7 @@ class ForkServer:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
-                # A shell that runs the tests in the background hands down an ignored Ctrl-C.
+                # Processes in the background of a shell inherit that they ignore SIGINT.
                 preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             )
 
@@ -75,22 +75,22 @@ class ForkServer:
         signals: Mapping[int, float] = {},
         folder: Path = REPOSITORY,
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end, or to the point at which something happens to it.
+        """Run a command to its end, with an optional event at a point of it.
 
-        It kills a victim where there is one, else what `how` says happens.
+        The event is the kill of a victim where one is given, else that of `how`.
 
         Args:
-            arguments: Of the command.
+            arguments: Arguments of the command.
             environment: All its variables.
-            seconds: After these it is killed.
-            point: One of `EVERY_POINT`; empty = it comes to its end.
-            victim: Process that is killed there with all that it has started; 0 = none.
-            how: What happens there without a victim.
-            signals: Signals that it gets, each so many seconds after its start.
-            folder: Where it runs.
+            seconds: Timeout, after which it is killed.
+            point: One of `EVERY_POINT`; empty = no event.
+            victim: Process that is killed at the point with all of its children; 0 = none.
+            how: The event at the point without a victim.
+            signals: Signals for the command, with the seconds after its start.
+            folder: Its working directory.
 
         Raises:
-            subprocess.TimeoutExpired: It took longer.
+            subprocess.TimeoutExpired: It took longer than `seconds`.
         """
         command = self.begin(
             arguments,
@@ -122,10 +122,12 @@ class ForkServer:
         log: Path | None = None,
         streams: Sequence[int] = (),
     ) -> ForkedProcess:
-        """Start a program, see `run`, in a folder; a log gets all that it writes.
+        """Start a program and return at once; for the arguments see `run`.
 
         Args:
-            streams: Standard output, error and input, where they are somebody else's.
+            program: The program to fork.
+            log: File for all of its output.
+            streams: The caller's files for standard output, error and input.
         """
         order = {
             "program": program,
@@ -145,32 +147,32 @@ class ForkServer:
         return ForkedProcess(arguments, answers, out, err)
 
     def close(self) -> None:
-        """End it; its programs have ended."""
+        """Stop the server; its programs must have ended."""
         self._orders.close()
         self._process.wait()
 
 
 class ForkedProcess:
-    """A program under way, asked as a `subprocess.Popen` is."""
+    """A running program, with the methods of `subprocess.Popen`."""
 
     def __init__(
         self, arguments: list[str], answers: socket.socket, out: IO[str], err: IO[str]
     ) -> None:
         self.args = arguments
         self._answers, self._out, self._err = answers, out, err
-        # Unbuffered: what is left to be read is seen by `select`.
+        # Unbuffered, so that `select` sees all unread lines.
         self._lines = answers.makefile("rb", buffering=0)
         self.pid = int(self._lines.readline())
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        """Its exit status, minus the number of a signal that ended it; None = it runs."""
+        """Its exit status, negative for a signal that ended it; None = it runs."""
         with suppress(subprocess.TimeoutExpired):
             self.wait(0)
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its exit status, once it has one; raises `subprocess.TimeoutExpired`."""
+        """Wait for its exit status; raises `subprocess.TimeoutExpired`."""
         if self.returncode is None:
             if not select.select([self._answers], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired(self.args, timeout or 0)
@@ -179,24 +181,24 @@ class ForkedProcess:
         return self.returncode
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        """All that it has written, once it has ended."""
+        """Wait for its end, and return its standard output and error."""
         self.wait(timeout)
         for file in (self._out, self._err):
             file.seek(0)
         return self._out.read(), self._err.read()
 
     def send_signal(self, number: int) -> None:
-        """Send it a signal, unless it has ended."""
+        """Send a signal to the program, unless it has ended."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """Kill it."""
+        """Kill the program."""
         self.send_signal(signal.SIGKILL)
 
 
 def _files(log: Path | None) -> tuple[IO[str], IO[str]]:
-    """What a program writes its standard output and error to."""
+    """Files for a program's standard output and error."""
     if log:
         return log.open("a+"), log.open("a+")
     return tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")
@@ -207,8 +209,8 @@ _TURN = threading.Lock()
 
 
 def server_for(environment: Mapping[str, str]) -> ForkServer:
-    """The server whose modules were imported with these variables, started where it is missing."""
-    # What is set to nothing counts as unset.
+    """The fork server that imported modules with these variables; started if there is none."""
+    # Empty variables count as unset.
     given = {name: value for name, value in environment.items() if value}
     counting = {name: value for name, value in given.items() if name.startswith(EARLY)}
     prefect = {name: value for name, value in environment.items() if name.startswith(PREFECTS)}

@@ -1,4 +1,4 @@
-"""The program of a `ForkServer`: it imports everything, and forks a program for each order."""
+"""The program of a `ForkServer`: it imports all modules, and forks a program for each order."""
 
 from __future__ import annotations
 
@@ -46,21 +46,22 @@ from tests.fork_server import (
 )
 
 MOST_FILES = 4
-"""Of an order: where the answer goes, standard output, error and input."""
+"""Most files of an order: the answer's socket, standard output, error and input."""
 
 
 def main(number: int) -> None:
-    """Fork programs until nobody can ask for one any more.
+    """Fork programs until the orders' socket is closed.
 
     Args:
-        number: Of the socket on which orders come, each with a socket for answers and two files.
+        number: File descriptor of the socket for orders; each order has a socket for answers and
+            two or three files.
     """
     look_for_garbage_rarely()
     for name in ("flows.rollback_model", "prefect.server.api.server", "uvicorn", *late_imports()):
         import_module(name)
     for name, target in TARGETS.items():
         target.load(name)
-    # In a home that has not met the model: else transformers is not imported.
+    # In a home without this model: else transformers is not imported.
     with TemporaryDirectory() as folder, patch.dict(os.environ, MOORAGE_HOME=folder):
         Path(folder, "config.json").write_text('{"model_type": "llama"}')
         read_config(Path(folder), trust_remote_code=False)
@@ -95,7 +96,7 @@ def _watched(child: int, ready: selectors.BaseSelector) -> int:
 
 
 def _begun(child: int, files: list[int]) -> socket.socket:
-    """Say which process it is; the files are its own from here on."""
+    """Send the process id, and close this process's copies of the child's files."""
     answers = socket.socket(fileno=files[0])
     for file in files[1:]:
         os.close(file)
@@ -104,7 +105,7 @@ def _begun(child: int, files: list[int]) -> socket.socket:
 
 
 def _answer(number: int, child: int, answers: socket.socket) -> None:
-    """Say how a program has ended."""
+    """Send the exit status of a program that has ended."""
     os.close(number)
     _, status = os.waitpid(child, 0)
     with answers:
@@ -112,7 +113,7 @@ def _answer(number: int, child: int, answers: socket.socket) -> None:
 
 
 def _become(order: dict[str, Any], early: EarlySettings, answers: int, *files: int) -> None:
-    """Be the program; its files are what it writes to, and what it reads where that is given."""
+    """Run the program in this process; `files` are its standard output, error and maybe input."""
     os.close(answers)
     for number, file in zip((1, 2, 0), files, strict=False):
         os.dup2(file, number)
@@ -136,7 +137,7 @@ def _become(order: dict[str, Any], early: EarlySettings, answers: int, *files: i
 
 
 def _sit_at_terminal() -> None:
-    """Write as to a terminal where there is one: this was decided while modules were imported."""
+    """Adapt the output to a terminal: the imports set it up before the streams were known."""
     sys.stdout.reconfigure(line_buffering=sys.stdout.isatty())  # type: ignore[union-attr]
     for console in (output.out, output.err):
         if console.is_terminal:
@@ -144,7 +145,7 @@ def _sit_at_terminal() -> None:
 
 
 def _adopt_settings(early: EarlySettings) -> None:
-    """Have Prefect's settings be those of a command; reading them takes a tenth of it."""
+    """Give Prefect a command's settings; they are read only if they differ, since that is slow."""
     for name, value in CLIENT_DEFAULTS.items():
         os.environ.setdefault(name, value)
     if EarlySettings.of(os.environ, Path.cwd()) != early:
@@ -152,7 +153,7 @@ def _adopt_settings(early: EarlySettings) -> None:
 
 
 def _leads(program: Callable[[list[str]], object]) -> Callable[[list[str]], object]:
-    """A program as the leader of a session of its own."""
+    """The program as the leader of its own session."""
 
     def led(arguments: list[str]) -> None:
         os.setsid()

@@ -1,6 +1,6 @@
-"""Golden files: whole outputs, compared with what was read and approved.
+"""Golden files: whole outputs that somebody read and approved.
 
-`pytest --regenerate-golden` writes them again; read the difference before it is committed.
+`pytest --regenerate-golden` rewrites them; read the difference before you commit it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
-    """Holds a text against the golden file of that name."""
+    """Compare a text with the golden file of that name."""
 
     def compare(name: str, text: str) -> None:
         file = GOLDEN / name

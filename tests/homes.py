@@ -12,7 +12,7 @@ from tasks import context
 
 @pytest.fixture
 def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A home of the test's own, with a ledger in SQLite."""
+    """A separate home for the test, with a ledger in SQLite."""
     monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
     monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
     yield

@@ -1,8 +1,8 @@
 """An engine that misbehaves, on raw sockets. In a test: `with HostileEngine("drips") as engine`.
 
-As a program, which needs the standard library alone, it takes the options of vLLM, and serves a
-model as it should. The variable `HOSTILE` names a file; once that is there, its first line says how
-the program misbehaves from then on, and its second on which path.
+The module is also a program that needs only the standard library, accepts the options of vLLM, and
+serves a model correctly. The variable `HOSTILE` names a file; once the file exists, its first line
+names the misbehaviour from then on, and its second line the path.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Pieces = Iterator[bytes]
 
 @functools.cache
 def _bomb() -> bytes:
-    """A body that grows to 100 MiB, made a piece at a time: a test counts this process's memory."""
+    """A body that decompresses to 100 MiB, built in pieces: a test measures this process."""
     packing = zlib.compressobj(wbits=31)
     pieces = [packing.compress(bytes(MIB)) for _ in range(100)]
     return gzip.compress(b"".join([*pieces, packing.flush()]))
@@ -57,7 +57,7 @@ CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 GZIP = OK + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s"
 
 MISBEHAVIOURS: dict[str, Callable[[], Pieces]] = {
-    # It never ends.
+    # Answers without an end.
     "sends for ever": lambda: _repeat(b"x" * MIB, OK + b"\r\n"),
     "promises 10 GB": lambda: _repeat(b"x" * MIB, OK + b"Content-Length: 10000000000\r\n\r\n"),
     "sends chunks for ever": lambda: _repeat(_chunk(b"x" * MIB), CHUNKED),
@@ -68,16 +68,16 @@ MISBEHAVIOURS: dict[str, Callable[[], Pieces]] = {
     "never ends a header": lambda: _repeat(b"x" * MIB, OK + b"A: "),
     "sends headers for ever": lambda: _repeat(b"A: b\r\n" * 1000, OK),
     "sends trailers for ever": lambda: _repeat(b"A: b\r\n" * 1000, CHUNKED + b"0\r\n"),
-    # It drips: a byte at a time, see `DRIPPING`.
+    # Answers that drip, a byte at a time: see `DRIPPING`.
     "drips its body": lambda: _repeat(b"x", OK + b"Content-Length: 1000\r\n\r\n"),
     "drips a body without a length": lambda: _repeat(b"x", OK + b"\r\n"),
     "drips its headers": lambda: _repeat(b"x", OK + b"A: "),
     "drips its status": lambda: _repeat(b"x", b"HTTP/1.1 200 "),
     "drips chunks": lambda: _repeat(_chunk(b"x"), CHUNKED),
     "says nothing": lambda: _repeat(b""),
-    # It redirects.
+    # Endless redirects.
     "redirects": lambda: iter([b"HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 0\r\n\r\n"]),
-    # It lies.
+    # Invalid answers.
     "ends too soon": lambda: iter([OK + b"Content-Length: 100\r\n\r\nshort"]),
     "has a negative length": lambda: iter([OK + b"Content-Length: -1\r\n\r\n{}"]),
     "has two lengths": lambda: iter([OK + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}x"]),
@@ -88,7 +88,7 @@ MISBEHAVIOURS: dict[str, Callable[[], Pieces]] = {
     "sends a bomb": lambda: iter([GZIP % (len(_bomb()), _bomb())]),
     "sends no UTF-8": lambda: _answer(b"\xff\xfe\x00\x80"),
     "sends escapes": lambda: _answer(b'{"a": "\\u001b[2J\\u202e"}'),
-    # It nests, and counts.
+    # Deeply nested, huge or invalid JSON.
     "nests lists": lambda: _answer(b"[" * DEEP + b"]" * DEEP),
     "nests objects": lambda: _answer(b'{"a":' * DEEP + b"1" + b"}" * DEEP),
     "never closes a list": lambda: _answer(b"[" * DEEP),
@@ -119,11 +119,11 @@ class HostileEngine:
     """A server that misbehaves until it is closed.
 
     Args:
-        misbehaviour: One of `MISBEHAVIOURS`; empty = it behaves.
-        path: The only path where it does so; empty = everywhere.
-        name: The model that it serves.
-        port: Where it listens; 0 = anywhere.
-        pause: Seconds between the bytes that it drips.
+        misbehaviour: One of `MISBEHAVIOURS`; empty = correct answers.
+        path: The only path with the misbehaviour; empty = all paths.
+        name: The served model.
+        port: Port on which it listens; 0 = any free port.
+        pause: Seconds between dripped bytes.
 
     Attributes:
         requests: First lines of the requests that it received.
@@ -158,7 +158,7 @@ class HostileEngine:
     ) -> None:
         self._closed.set()
         with suppress(OSError):
-            self._server.shutdown(socket.SHUT_RDWR)  # closing alone would not wake who accepts
+            self._server.shutdown(socket.SHUT_RDWR)  # close() alone would not wake `accept`
         self._server.close()
         for thread in self._threads:
             thread.join(END_SECONDS)
@@ -188,7 +188,7 @@ class HostileEngine:
                 if self._closed.wait(self._pause if drips else 0):
                     return
                 connection.sendall(piece)
-            # Closed at once, with some of the request unread, it would be a reset.
+            # An immediate close with unread bytes of the request would send a reset.
             connection.shutdown(socket.SHUT_WR)
             while connection.recv(65536):
                 pass
@@ -202,7 +202,7 @@ class HostileEngine:
 
 
 def main() -> None:
-    """Serve until the process is ended."""
+    """Serve until the process is killed."""
     options = dict(zip(sys.argv, sys.argv[1:], strict=False))
     engine = HostileEngine(
         "", name=options["--served-model-name"], port=int(options["--port"]), pause=0.5

@@ -1,4 +1,4 @@
-"""The tiny server's image with a layer that takes a while to bring, and that no daemon has."""
+"""The tiny server's image with a large layer that no daemon has, so that a pull takes a while."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from tests.local_registry import LocalRegistry
 
 
 def push_larger(registry: LocalRegistry, path: str, tag: str, base: str, size: int) -> str:
-    """Make it of an image, and put it into a registry alone.
+    """Build the larger image, and push it to a registry without leaving it in the daemon.
 
     Args:
-        registry: Where.
-        path: Its name there.
+        registry: The registry.
+        path: Its name in the registry.
         tag: Its tag.
         base: The tiny server's image.
         size: Bytes of the layer.
 
     Returns:
-        Its digest.
+        The image's digest.
     """
     name, buffer = f"{registry.host}/{path}", io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as context:

@@ -1,4 +1,4 @@
-"""Real local registries for tests, with tiny images in them (Debian's `docker-registry`)."""
+"""Real local registries with tiny images for tests (Debian's `docker-registry`)."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ import pytest
 START_SECONDS = 30
 USER, PASSWORD = "harbourmaster", "correct-horse"
 HTPASSWD = f"{USER}:$2b$05$HsIbd7ia2eqFIjAY9P1djeBuMIfA6.Wsf8IAdqFkFvNX9iIZqyGh2\n"
-"""The account with its password as bcrypt hashes it; the only form that the registry reads."""
+"""The account with a bcrypt hash of its password, the only form that the registry accepts."""
 
 ACCESS = re.compile(r'"(GET|HEAD|PUT|POST|PATCH) (/v2/\S*) HTTP/[\d.]+" (\d{3})')
-"""A line of its access log."""
+"""A line of the registry's access log."""
 
 
 class LocalRegistry:
     """A registry on a free port of this machine.
 
     Args:
-        folder: Where it keeps its data.
-        protected: Whether it asks for the account above.
-        certificate: A certificate and its key; without, it speaks plain HTTP.
-        address: Where it listens. Docker trusts what is on loopback anyway.
+        folder: Folder of its data.
+        protected: Whether it requires the account above.
+        certificate: A certificate and its key; None = plain HTTP.
+        address: Address on which it listens. Docker trusts any registry on loopback.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class LocalRegistry:
             self._process = None
 
     def close(self) -> None:
-        """Stop it, and take what was pulled from it off the daemon."""
+        """Stop it, and remove its images from the daemon."""
         self.stop()
         client = docker.from_env()
         for image in client.images.list():
@@ -86,21 +86,21 @@ class LocalRegistry:
                         client.images.remove(name, force=True)
 
     def requests(self, part: str = "") -> list[tuple[str, str, int]]:
-        """The requests that it has answered, with `part` in the path: method, path, status."""
+        """The answered requests with `part` in the path: method, path, status."""
         answered = ACCESS.findall((self.folder / "log").read_text())
         return [(how, path, int(status)) for how, path, status in answered if part in path]
 
     def fetched(self) -> Counter[str]:
-        """How often each blob was sent, whole or from some byte on."""
+        """How often each blob was sent, completely or from an offset."""
         requests = self.requests("/blobs/sha256:")
         return Counter(
             path for how, path, status in requests if how == "GET" and status in (200, 206)
         )
 
     def push(self, path: str, tag: str, image: str = "") -> str:
-        """Push an image, or a new one of a few bytes; gives its digest.
+        """Push an image, or a new one of a few bytes; returns the digest.
 
-        Nothing of it stays in the daemon.
+        The daemon keeps nothing of it.
         """
         client = docker.from_env()
         name = f"{self.host}/{path}"
@@ -132,14 +132,14 @@ class LocalRegistry:
 
 
 def require_registry() -> None:
-    """Skips where there is no Docker daemon or no registry to start."""
+    """Skip the test where no Docker daemon answers or docker-registry is not installed."""
     if not shutil.which("docker-registry"):
         pytest.skip("docker-registry is not installed (apt-get install docker-registry)")
     require_docker()
 
 
 def require_docker() -> None:
-    """Skips where no Docker daemon answers."""
+    """Skip the test where no Docker daemon answers."""
     if not shutil.which("docker"):
         pytest.skip("the docker command is not installed")
     if subprocess.run(["docker", "info"], capture_output=True, check=False).returncode != 0:
@@ -147,7 +147,7 @@ def require_docker() -> None:
 
 
 def empty_image() -> bytes:
-    """An image with nothing but a file that makes it like no other."""
+    """An image with a single file that makes it unique."""
     content = uuid4().hex.encode()
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:

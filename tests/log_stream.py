@@ -1,4 +1,4 @@
-"""What a daemon sends of a log."""
+"""A stand-in for a daemon's log stream."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 
 class LogStream:
-    """A log in one piece; it can be closed, as the library's stream can."""
+    """A log in one piece, with the library's method `close`."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -15,4 +15,4 @@ class LogStream:
         yield self._content
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """Do nothing."""

@@ -1,4 +1,4 @@
-"""A Prefect server whose answers get lost: it has heard what its client sends once more."""
+"""Loses answers of a Prefect server, so that its client repeats requests that already succeeded."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pytest
 
 
 def lose_answers(monkeypatch: pytest.MonkeyPatch, *states: str) -> list[str]:
-    """Lose the first answer to each "this run is in such a state" of Prefect's async client.
+    """Lose the first answer for each run when Prefect's async client sets one of some states.
 
     Args:
-        monkeypatch: Of the test.
+        monkeypatch: The test's `monkeypatch`.
         states: Types of the states, such as COMPLETED.
 
     Returns:
-        Paths to which an answer was lost, as far as that has happened.
+        Paths of the requests whose answers were lost; the list grows with each.
     """
     paths: list[str] = []
     send = httpx.AsyncClient.send

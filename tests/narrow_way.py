@@ -1,4 +1,4 @@
-"""A narrow way to a server: what comes back through it comes slowly, until it is closed."""
+"""A slow connection to a server: a proxy that limits the rate of its answers."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ PIECE = 64 * 2**10
 
 
 class NarrowWay:
-    """Passes connections on, and limits how fast each of them answers.
+    """Forwards connections, and limits the rate of each connection's answers.
 
     Args:
         behind: Host and port of the server.
-        address: Where it listens, on a free port.
-        rate: Bytes a second of each connection; 0 = as fast as they come.
+        address: Address on which it listens, on a free port.
+        rate: Bytes per second of each connection; 0 = no limit.
 
     Attributes:
-        host: Host and port of this end.
+        host: Host and port of the proxy.
         passed: Bytes of answers so far.
     """
 
@@ -32,12 +32,12 @@ class NarrowWay:
         threading.Thread(target=self._serve, daemon=True).start()
 
     def set_rate(self, rate: int) -> None:
-        """How fast it is from now on; 0 = as fast as it can."""
+        """Set the rate from now on; 0 = no limit."""
         self._rate = rate
 
     def close(self) -> None:
-        """Nothing listens any more, and what was open breaks off."""
-        # Shut before it is closed: a thread that waits in `accept` would keep it open.
+        """Stop listening, and break all connections."""
+        # Shut down before the close: a thread in `accept` would keep the socket open.
         for one in (self._listening, *self._open):
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)

@@ -1,4 +1,4 @@
-"""HTTP clients that are cheap to make: reading all authorities takes each of them 40 ms."""
+"""Cheap HTTP clients: reading all certificate authorities takes 40 ms for each client."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ AUTHORITY = "authority.pem"
 END = "-----END CERTIFICATE-----"
 
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""For clients that meet plain HTTP alone and read no variables."""
+"""For clients that use only plain HTTP and read no variables."""
 
 
 def one_authority(folder: Path) -> Path:
-    """A file in a folder with the one authority that clients trust where they meet TLS."""
+    """Write a file with a single authority, the only one that TLS clients then trust."""
     first, _, _ = Path(certifi.where()).read_text().partition(END)
     path = folder / AUTHORITY
     path.write_text(f"{first}{END}\n")

@@ -1,4 +1,4 @@
-"""OpenAI's own client, which is imported where a test asks: it takes each process a second."""
+"""OpenAI's own client, imported on demand: the import takes a second per process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def openai_client(address: str, key: str = "none") -> openai.OpenAI:
-    """A client of an engine or gateway at an address without path; it never asks twice."""
+    """A client of an engine or gateway at an address without path; it never retries."""
     from openai import OpenAI  # noqa: PLC0415
 
     return OpenAI(base_url=f"{address}/v1", api_key=key, max_retries=0)

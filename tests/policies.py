@@ -22,16 +22,16 @@ api:
   own_fleet: true
   spec_folders: [/, {folder}/deployments]
 """
-"""Whoever comes through the API may do what the command line may."""
+"""Allows requests through the API everything that the command line may do."""
 
 
 def open_policy(path: Path) -> Path:
-    """Write a policy for tests that are about something else."""
+    """Write a policy that allows everything, for tests about something else."""
     return written_policy(path, OPEN.replace("{folder}", str(path.parent)))
 
 
 def written_policy(path: Path, text: str) -> Path:
-    """Write a policy that is trusted, whatever the umask is."""
+    """Write a policy with permissions that make it trusted, whatever the umask is."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     path.chmod(0o600)

@@ -1,4 +1,4 @@
-"""A real Prefect server for tests, and the few questions that tests ask its API."""
+"""A real Prefect server for tests, and the few requests that tests send to its API."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ NO_EVENTS = {
     "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_ENABLED": "false",
     "PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED": "false",
 }
-"""A third of what a deploy costs the server, for tests that ask it for runs alone."""
+"""Settings without events, which are a third of a deploy's cost for the server; for tests that
+only read runs."""
 
 RECORD = "runs-server.json"
 END_SECONDS = 300
@@ -45,10 +46,10 @@ ENDED = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
 
 
 class PrefectApi:
-    """The API of a server, as any program uses it.
+    """A client of a server's API.
 
     Args:
-        login: Its `user:password`; empty = it asks for none.
+        login: Its `user:password`; empty = it requires none.
 
     Attributes:
         url: Its address.
@@ -67,42 +68,42 @@ class PrefectApi:
         return False
 
     def get(self, path: str) -> Any:
-        """Read something."""
+        """Send GET and return the content."""
         return _content(self._send("GET", path))
 
     def post(self, path: str, content: Any) -> Any:
-        """Create or search something."""
+        """Send POST and return the content."""
         return _content(self._send("POST", path, content))
 
     def patch(self, path: str, content: dict[str, Any]) -> None:
-        """Change something."""
+        """Send PATCH."""
         _content(self._send("PATCH", path, content))
 
     def delete(self, path: str) -> None:
-        """Take something away."""
+        """Send DELETE."""
         _content(self._send("DELETE", path))
 
     def deployment(self, name: str) -> dict[str, Any]:
-        """A deployment by `flow/name`."""
+        """The deployment `flow/name`."""
         found: dict[str, Any] = self.get(f"/deployments/name/{name}")
         return found
 
     def has_deployment(self, name: str) -> bool:
-        """Whether there is a deployment `flow/name`."""
+        """Whether the deployment `flow/name` exists."""
         return self._send("GET", f"/deployments/name/{name}").status_code == 200
 
     def ask(self, deployment: str, parameters: dict[str, Any], **more: Any) -> httpx.Response:
-        """Ask for a run of a deployment, as the UI and other programs do."""
+        """Request a run of a deployment, as the UI and other programs do."""
         identity = self.deployment(deployment)["id"]
         content = {"parameters": parameters, **more}
         return self._send("POST", f"/deployments/{identity}/create_flow_run", content)
 
     def run(self, deployment: str, parameters: dict[str, Any], **more: Any) -> dict[str, Any]:
-        """Run a deployment to its end and return the flow run."""
+        """Run a deployment, wait for its end, and return the flow run."""
         return self.ended(_content(self.ask(deployment, parameters, **more))["id"])
 
     def ended(self, flow_run: str) -> dict[str, Any]:
-        """Wait for the end of a flow run."""
+        """Wait for the end of a flow run, and return the run."""
         return self.until(flow_run, ENDED)
 
     def has_ended(self, flow_run: str) -> bool:
@@ -128,13 +129,13 @@ class PrefectApi:
         return "\n".join(line["message"] for line in self.post("/logs/filter", content))
 
     def artifacts(self, flow_run: str) -> dict[str, dict[str, Any]]:
-        """The artifacts of a flow run by key; results, which have none, are left out."""
+        """The artifacts of a flow run by key; results, which have no key, are left out."""
         content = {"artifacts": {"flow_run_id": {"any_": [flow_run]}}}
         found = self.post("/artifacts/filter", content)
         return {artifact["key"]: artifact for artifact in found if artifact["key"]}
 
     def _send(self, method: str, path: str, content: Any = None) -> httpx.Response:
-        """Ask again while the server says 503, as Prefect's client does: its SQLite is locked."""
+        """Retry while the server returns 503, as Prefect's client does: its SQLite is locked."""
         deadline = time.monotonic() + BUSY_SECONDS
         while True:
             response = self._client.request(method, path, json=content)
@@ -144,7 +145,7 @@ class PrefectApi:
 
 
 class PrefectServer(PrefectApi):
-    """A server of this machine, and what a command needs to use it: its environment."""
+    """A server on this machine, and the environment with which commands use it."""
 
     def __init__(self, environment: dict[str, str]) -> None:
         super().__init__(environment["PREFECT_API_URL"], environment["PREFECT_API_AUTH_STRING"])
@@ -152,7 +153,7 @@ class PrefectServer(PrefectApi):
 
     @property
     def settings(self) -> dict[Any, str]:
-        """What this process needs to use it."""
+        """Prefect's settings for using it in this process."""
         return {PREFECT_API_URL: self.url, PREFECT_API_AUTH_STRING: self.login}
 
 
@@ -160,8 +161,8 @@ class StartedServer(PrefectServer):
     """A server on a free port, with its own database and login.
 
     Args:
-        folder: Where it keeps everything.
-        settings: Of the server alone.
+        folder: Folder of all its files.
+        settings: Variables of the server only.
     """
 
     def __init__(self, folder: Path, settings: Mapping[str, str] = {}) -> None:
@@ -187,11 +188,11 @@ class StartedServer(PrefectServer):
 
     @property
     def pid(self) -> int:
-        """Number of its process."""
+        """Its process id."""
         return self._process.pid
 
     def stop(self) -> None:
-        """End it, come what may."""
+        """Stop it, by force if necessary."""
         self._client.close()
         end(self._process)
 
@@ -210,7 +211,7 @@ _STARTED: list[StartedServer] = []
 def prefect_server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> PrefectServer:
-    """One server for the whole session, in however many conftests this is imported."""
+    """One server for the whole session, even if several conftests import this fixture."""
     stash = request.config.stash
     if _OWN not in stash:
         stash[_OWN] = StartedServer(tmp_path_factory.mktemp("prefect"))
@@ -220,9 +221,9 @@ def prefect_server(
 
 @pytest.fixture(scope="session")
 def runs_server() -> PrefectServer:
-    """One for all processes of a test run; it keeps no events and knows no automations.
+    """One server for all processes of a test run, without events and automations.
 
-    It is ended by `end_runs_server`, for who has begun it may be done before others are.
+    `end_runs_server` stops it, since the process that started it may finish before others.
     """
     record = _shared() / RECORD
     with FileLock(_shared() / "lock"):
@@ -235,14 +236,14 @@ def runs_server() -> PrefectServer:
 
 @pytest.fixture(scope="module")
 def flows_run_there(runs_server: PrefectServer) -> Iterator[PrefectServer]:
-    """Flows that a test calls in its own process run on the server of the whole test run."""
-    # Lines that nobody reads would be sent when the server has ended.
+    """Run flows that a test calls in its own process on the server of the whole test run."""
+    # Prefect would send unread log lines after the end of the server.
     with temporary_settings({**runs_server.settings, PREFECT_LOGGING_TO_API_ENABLED: False}):
         yield runs_server
 
 
 def end_runs_server() -> None:
-    """End the server that all processes of a test run share, if there is one."""
+    """Stop the server that all processes of a test run share, if it was started."""
     record = _shared() / RECORD
     if record.exists():
         with suppress(psutil.NoSuchProcess):
@@ -256,21 +257,21 @@ def _shared() -> Path:
 
 
 def begin_server(port: int, environment: Mapping[str, str]) -> ForkedProcess:
-    """Start a server, and go on."""
+    """Start a server, and return at once."""
     words = ["--port", str(port)]
     return server_for(environment).begin(words, environment, program=PREFECT_SERVER)
 
 
 def prepared_home(folder: Path) -> dict[str, str]:
-    """Variables for a new home of Prefect in a folder, with the database that commands give it."""
+    """Variables for a new home of Prefect in a folder, with the database that commands provide."""
     home = {"PREFECT_HOME": str(folder / "prefect")}
     return {**home, **provide_database(home)}
 
 
 def free_port() -> int:
-    """A port on which nothing listens, in a range that nobody else takes one from by chance.
+    """A free port, in a range that no other program picks ports from.
 
-    Ray takes those from 10000 to 19999, workplaces what follows, outgoing connections the rest.
+    Ray uses 10000 to 19999, workplaces the ports after that, outgoing connections those above.
     """
     while True:
         port = random.randrange(32_000, 32_768)
@@ -281,7 +282,7 @@ def free_port() -> int:
 def end(
     process: subprocess.Popen[Any] | ForkedProcess, number: signal.Signals = signal.SIGTERM
 ) -> int:
-    """End a process that leads its session; what it leaves behind, there or not, is killed."""
+    """Stop a process that leads its session, and kill its remaining descendants in any session."""
     descendants: list[psutil.Process] = []
     with suppress(psutil.NoSuchProcess):
         descendants = psutil.Process(process.pid).children(recursive=True)

@@ -1,4 +1,4 @@
-"""A real Ray on this machine, with its dashboard and Serve on ports of its own."""
+"""A real Ray cluster on this machine, with its dashboard and Serve on free ports."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ QUIET = {
     "RAY_SERVE_METRICS_EXPORT_INTERVAL_MS": "10000",
     "RAY_enable_metrics_collection": "0",
 }
-"""Nobody reads its metrics, and what its controller does ten times a second may wait a bit."""
+"""Settings that save processor time: no metrics, and a slower control loop."""
 
 
 def ray_program() -> str | None:
@@ -40,12 +40,12 @@ class RayCluster:
     """One head node.
 
     Args:
-        gpus: Accelerators that it says it has.
-        token: What its dashboard asks for.
+        gpus: Number of accelerators that it claims to have.
+        token: The token of its dashboard.
     """
 
     def __init__(self, gpus: int, token: str) -> None:
-        # Ray's sockets lie below it, and a socket's path must not be long.
+        # Ray's sockets are in this folder, and a socket's path must be short.
         self.folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
         self.dashboard = f"http://127.0.0.1:{free_port()}"
         self.serve_port = free_port()
@@ -86,7 +86,7 @@ class RayCluster:
         return {"dashboard": self.dashboard, "serve": self.serve, **more}
 
     def put(self, *applications: dict[str, Any], **whole: object) -> None:
-        """Deploy as somebody else would, and wait until all of them run."""
+        """Deploy applications as another user would, and wait until all of them run."""
         config = {"applications": list(applications), **whole}
         config["http_options"] = {"host": "127.0.0.1", "port": self.serve_port}
         httpx.put(
@@ -116,7 +116,7 @@ class RayCluster:
         return config
 
     def kill(self) -> None:
-        """End all of it at once, as a crash would."""
+        """Kill all its processes at once, as a crash would."""
         for process in self._processes():
             process.kill()
         psutil.wait_procs(self._processes(), timeout=5)

@@ -1,7 +1,7 @@
-"""Many Docker hosts that are no hosts: daemons on loopback addresses that speak just enough.
+"""Many simulated Docker hosts: minimal daemons on loopback addresses.
 
-Each has an address of its own and answers like a daemon whose probe container ran at once. Those
-that are dead take connections and never answer.
+Each daemon has its own address and answers as if its probe container ran at once. Dead ones accept
+connections and never answer.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ GPU = "{index}, GPU-{host}-{index}, NVIDIA H100 80GB HBM3, 81559, 81000, 79, 570
 
 
 class SimulatedHosts:
-    """So many daemons, each on an address `127.1.X.Y` of this machine, on the same free port.
+    """Daemons on the addresses `127.1.X.Y` of this machine, all on the same free port.
 
     Args:
         alive: How many answer.
-        dead: How many do not. The first and then every tenth is dead, as far as they reach.
+        dead: How many do not. They are spread evenly over the addresses, from the first on.
 
     Attributes:
-        workloads: What runs on them, by address; to be filled before they are entered.
+        workloads: Their workloads, by address; to be set before entering the context.
     """
 
     def __init__(self, alive: int, dead: int) -> None:
@@ -83,7 +83,7 @@ class SimulatedHosts:
 
     @contextmanager
     def in_own_process(self) -> Iterator[None]:
-        """Let them answer in a process of their own, whose processor time is not the caller's."""
+        """Run them in a separate process, so that their processor time is not the caller's."""
         process = multiprocessing.get_context("fork").Process(target=self._run, daemon=True)
         process.start()
         try:
@@ -96,7 +96,7 @@ class SimulatedHosts:
 
     @property
     def fleet(self) -> Fleet:
-        """All of them, as a user would write them down."""
+        """All hosts, as in a user's fleet file."""
         return Fleet.model_validate(
             {
                 "hosts": [
@@ -108,7 +108,7 @@ class SimulatedHosts:
         )
 
     def url(self, at: int) -> str:
-        """Where the daemon of a host answers."""
+        """The address of a host's daemon."""
         return f"tcp://{self.addresses[at]}:{self.port}"
 
     def _run(self) -> None:
@@ -116,7 +116,7 @@ class SimulatedHosts:
             runner.run(self._serve())
 
     async def _serve(self) -> None:
-        """Until the end, when what still talks is cancelled."""
+        """Serve until the end, which cancels open connections."""
         for at, listening in enumerate(self._sockets):
             if at not in self.dead:
                 daemon = _Daemon(at, self.workloads.get(self.url(at), ()))
@@ -133,7 +133,7 @@ class _Daemon:
         self._workloads = workloads
 
     async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one request after the other on a connection."""
+        """Answer the requests of one connection, one after the other."""
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 verb, path, _ = head.split(b"\r\n", 1)[0].decode().split(" ")
@@ -151,7 +151,7 @@ class _Daemon:
                     f"HTTP/1.1 {status} OK\r\nContent-Type: application/json\r\n"
                     f"Content-Length: {len(body)}\r\n\r\n".encode()
                 )
-                writer.write(head + body)  # at once: a second packet would wait for an answer
+                writer.write(head + body)  # one packet: a second would wait for an ack
                 await writer.drain()
         except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
             writer.close()

@@ -1,4 +1,4 @@
-"""Commands and flows work on an installation without extras: it has what pyproject.toml names."""
+"""Commands and flows work without extras, with only the dependencies in pyproject.toml."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Present(PathFinder):
 absent = frozenset(sys.argv.pop(1).split(","))
 sys.meta_path[sys.meta_path.index(PathFinder)] = Present
 """
-"""Has the packages not that the first argument names."""
+"""Hides the packages in the first argument from imports."""
 
 COMMANDS = """
 import json
@@ -54,7 +54,7 @@ fork_server._import_all()
 
 
 def absent_packages() -> str:
-    """What can be imported here and comes with no declared dependency, with commas between."""
+    """Importable packages that no declared dependency installs, separated by commas."""
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
     installed = distributions(project["dependencies"]) | {"moorage"}
     packages = metadata.packages_distributions().items()
@@ -62,7 +62,7 @@ def absent_packages() -> str:
 
 
 def distributions(requirements: list[str]) -> set[str]:
-    """All that pip installs for these."""
+    """All distributions that pip installs for these requirements."""
     found: set[tuple[str, frozenset[str]]] = set()
     open_ones = list(map(Requirement, requirements))
     while open_ones:

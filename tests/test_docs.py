@@ -1,4 +1,4 @@
-"""The documents say what the code does."""
+"""The documents agree with the code."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_the_readme_names_only_commands_that_are_there() -> None:
 
 
 def _names(group: TyperGroup, prefix: str = "") -> Iterator[str]:
-    """The words of every command and group of a group, and of those in it."""
+    """The words of every command and subgroup of a group, recursively."""
     for name, command in group.commands.items():
         yield f"{prefix}{name}"
         loaded = command.load() if isinstance(command, LazyCommand) else command

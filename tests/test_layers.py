@@ -1,4 +1,4 @@
-"""What import-linter's contracts leave open: that they name every room, and what the core uses."""
+"""Checks beyond import-linter's contracts: they name every room, and the core has no effects."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ COMPUTING = (
         "xml.etree.ElementTree",
     }
 )
-"""What the core may import: it computes."""
+"""Modules that the core may import: they only compute."""
 
 EFFECTS = frozenset({"open", "input", "print", "now", "today", "utcnow"})
-"""Calls that reach a file, the terminal or the clock without any other import."""
+"""Calls that reach a file, the terminal or the clock without further imports."""
 
 
 def contracts() -> list[dict[str, Any]]:
@@ -100,7 +100,7 @@ def _is_allowed(use: str) -> bool:
 
 
 def _uses(path: Path) -> Iterator[str]:
-    """What a module imports, and `NAME()` for each call that is an effect."""
+    """The imports of a module, and `NAME()` for each of its calls in `EFFECTS`."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

@@ -1,4 +1,4 @@
-"""Images that are put into a registry blob by blob, without a daemon."""
+"""Uploads images to a registry blob by blob, without a daemon."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LAYER = "application/vnd.docker.image.rootfs.diff.tar.gzip"
 
 
 def layer(size: int) -> bytes:
-    """A layer of one file of so many bytes, like no other."""
+    """A unique layer with one file of `size` bytes."""
     buffer = io.BytesIO()
     content = os.urandom(size)
     with tarfile.open(fileobj=buffer, mode="w") as archive:
@@ -34,7 +34,7 @@ def layer(size: int) -> bytes:
 def upload_image(
     registry: LocalRegistry, path: str, tag: str, *layers: bytes, architecture: str = "amd64"
 ) -> tuple[str, list[str]]:
-    """Put an image there; gives its digest, and those of its layers."""
+    """Upload an image; returns its digest, and the digests of its layers."""
     packed = [gzip.compress(data, 1, mtime=0) for data in layers]
     config = {
         "architecture": architecture,
@@ -52,7 +52,7 @@ def upload_image(
 
 
 def upload_index(registry: LocalRegistry, path: str, tag: str, manifests: Mapping[str, str]) -> str:
-    """Put an index of manifests that are there already, by CPU architecture; gives its digest."""
+    """Upload an index of existing manifests, by CPU architecture; returns its digest."""
     entries = []
     for architecture, digest in manifests.items():
         known = httpx.get(

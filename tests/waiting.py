@@ -1,4 +1,4 @@
-"""Waiting for what something else does, however busy the machine is."""
+"""Waits for events of other processes, however busy the machine is."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 PATIENCE_SECONDS = 600.0
-"""After this nothing will come any more; how long it takes is no test's business."""
+"""Timeout of every wait, far above any real duration; tests do not measure time."""
 
 Found = TypeVar("Found")
 
@@ -18,17 +18,17 @@ def until(
     unless: Callable[[], object] = lambda: None,
     pause: float = 0.1,
 ) -> Found:
-    """Wait until something is found, and return it.
+    """Wait until `found` returns a true value, and return that value.
 
     Args:
-        found: Looks once; anything that counts as false is not it yet.
-        unless: Says what makes waiting pointless, once it does: the wait fails with it at once.
-        pause: Seconds between two looks.
+        found: One attempt; a false value means not yet.
+        unless: Returns a true value, the reason, once waiting is pointless: the wait then fails.
+        pause: Seconds between two attempts.
     """
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not (it := found()):
         if ended := unless():
-            # What has just ended may have done it before its end.
+            # A process that has just ended may have done it before its end.
             it = found()
             assert it, f"it will not happen any more: {ended}"
             return it

@@ -19,17 +19,17 @@ class ExitCode(IntEnum):
     CANCELLED = 130
 
     def cause(self, summary: str, suggestion: str, *, retryable: bool = False) -> tuple[Any, ...]:
-        """A member of `Cause` in this class, with its facts."""
+        """The value of a member of `Cause` with this exit code."""
         return auto(), self, summary, suggestion, retryable
 
 
 class Cause(StrEnum):
     """Why something failed. The value is the name, such as `bad-spec` for `BAD_SPEC`.
 
-    The names are stable: artifacts, the ledger and `--json` hold them.
+    The names are stable: artifacts, the ledger and `--json` contain them.
 
     Attributes:
-        retryable: Whether the same attempt may succeed a little later without a change.
+        retryable: Whether the same attempt may succeed a little later without changes.
     """
 
     exit_code: ExitCode
@@ -38,7 +38,7 @@ class Cause(StrEnum):
     retryable: bool
 
     def __new__(cls, value: str, *facts: Any) -> Self:
-        """A cause of that value, with the facts of `ExitCode.cause`."""
+        """A cause with that value and the facts from `ExitCode.cause`."""
         cause = str.__new__(cls, value)
         cause._value_ = value
         cause.exit_code, cause.summary, cause.suggestion, cause.retryable = facts

@@ -11,14 +11,14 @@ from moorage.common.causes import ExitCode as ExitCode
 
 
 class Failure(Exception):
-    """A failure with a cause, and everything that a person needs to act on it.
+    """A failure with a cause, and the facts that a person needs to act on it.
 
     Args:
-        detail: What was found, with names and numbers.
-        suggestion: Replaces the general suggestion of the cause where more is known.
+        detail: The finding, with names and numbers.
+        suggestion: A more specific suggestion in place of the cause's own.
         log_tail: Last lines of the engine's log.
         evidence: The line of the log that shows the cause.
-        named: Values that this line names, such as `length`.
+        named: Values from that line, by name, such as `length`.
     """
 
     def __init__(
@@ -56,20 +56,20 @@ class Failure(Exception):
 
     @property
     def content(self) -> dict[str, Any]:
-        """What programs get beside the texts; each kind of failure adds its own."""
+        """Data for programs in addition to the texts; subclasses add their own."""
         return {}
 
     def at(self, place: str) -> Failure:
-        """The same failure with the place where it happened."""
+        """The same failure with its place in front of the detail."""
         return Failure(self.cause, f"{place}: {self.detail}", **self._context)
 
 
 def combine(failures: Sequence[tuple[str, Failure]], not_begun: Sequence[str] = ()) -> Failure:
-    """Failures of several hosts as one, under the cause of the first.
+    """Combine failures of several hosts into one failure, with the cause of the first.
 
     Args:
-        failures: Host and failure, in the order in which they happened; at least one.
-        not_begun: Hosts on which nothing was begun.
+        failures: Host and failure, in order of occurrence; at least one.
+        not_begun: Hosts on which nothing was started.
 
     Returns:
         A failure with the cause, the log and the evidence of the first. Hosts with equal messages

@@ -1,17 +1,17 @@
-"""Why something cannot be: one type for hosts, memory, images and topologies."""
+"""Refusals with a reason: one type for hosts, memory, images and topologies."""
 
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
 
 class Reason(StrEnum):
-    """Named reasons. Releases store those of hosts, so the values stay as they are."""
+    """Reasons of refusals. Releases store reasons of hosts, so the values must not change."""
 
-    # Of a host that is not taken.
+    # Reasons to refuse a host.
     UNREACHABLE = "unreachable"
     LABELS = "labels-differ"
     LOCAL_PATH = "model-not-there"
-    """No rule gives it; metrics and records of releases name it."""
+    """No rule returns this any more; metrics and records of releases contain it."""
 
     NOT_SELECTED = "not-selected"
     KIND = "other-accelerator-kind"
@@ -28,27 +28,27 @@ class Reason(StrEnum):
     TOO_FEW_HOSTS = "too-few-hosts"
     TAKEN = "place-taken"
 
-    # Of a memory prediction.
+    # Reasons of a memory prediction.
     REJECTED = "rejected"
     """The engine would not start with these settings."""
     UNKNOWN = "unknown"
-    """The rules do not cover the model; nothing is guessed."""
+    """The rules do not cover the model, and moorage does not guess."""
 
-    # Of an image, and of ranks over hosts.
+    # Reasons about an image, and about ranks over several hosts.
     NO_IMAGE = "no-image"
     TOPOLOGY = "ranks-do-not-fit-hosts"
 
 
 @dataclass(eq=False, slots=True)
 class Refusal(Exception):
-    """Why something cannot be. A rule raises it, or returns it where "no" is a usual answer.
+    """A refusal with its reason. A rule raises it, or returns it where a refusal is usual.
 
     Attributes:
-        note: The reason in words, where the numbers do not say all.
-        needed: What was needed of the scarce resource: bytes, or cores; 0 = it was not about that.
-        available: What was available of it; of accelerators, on the one with least room.
-        count: Accelerators that were wanted together, 0 = it was not about them.
-        there: Accelerators of that kind on the host.
+        note: The reason in words, where the numbers are not enough.
+        needed: Needed amount of the scarce resource, in bytes or cores; 0 = not about an amount.
+        available: Available amount of it; for accelerators, of the one with the least.
+        count: Number of accelerators needed together; 0 = not about accelerators.
+        there: Number of such accelerators on the host.
         held_by: Releases that hold some of the resource.
     """
 
@@ -64,5 +64,5 @@ class Refusal(Exception):
         return self.note or self.reason
 
     def __reduce__(self) -> tuple[object, ...]:
-        # An exception remembers positional arguments only.
+        # Exceptions pickle only their positional arguments.
         return Refusal, tuple(getattr(self, field.name) for field in fields(self))

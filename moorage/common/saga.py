@@ -1,8 +1,8 @@
 """A saga: every effect has its undo, armed before the effect happens.
 
-When the block fails, or is cancelled, the undos run, the latest first. One that fails does not keep
-the others from running. An undo must be safe to run when its effect never happened. One that
-returns `False` has found nothing to undo, or that its effect stays; it is not reported.
+When the block fails or is cancelled, the undos run, the latest first. A failing undo does not stop
+the others. An undo must be safe to run even if its effect never happened. An undo that returns
+`False` found nothing to undo, or kept the effect; it is not reported.
 
 Prefect's transactions are not used for this: a rollback hook that raises makes them skip the rest,
 and a task with retries inside rolls its siblings back on the first failed attempt.
@@ -17,16 +17,16 @@ from typing import Any, ParamSpec
 P = ParamSpec("P")
 
 HARMLESS = (Exception, SystemExit)
-"""What does not end an undoing: writing to a terminal that is gone may raise `SystemExit`."""
+"""Exceptions that do not stop the undos: writing to a closed terminal may raise `SystemExit`."""
 
 
 class Saga:
-    """Undoes what was done when its block does not end well.
+    """Undoes the effects of its block when the block raises.
 
     Args:
-        report: Told each undo that runs, with the error of one that fails.
-        call: Runs all undos. A signal that arrives meanwhile must not cut them short; that takes
-            threads, which the core does not know.
+        report: Called after each undo with its error; None = it succeeded.
+        call: Runs all undos, uninterrupted by signals. The caller supplies it because that needs
+            threads, which the core does not use.
 
     Example:
         ```python

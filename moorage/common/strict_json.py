@@ -1,4 +1,4 @@
-"""JSON that somebody else wrote, decoded within limits: of bytes, depth, values and numbers."""
+"""Decodes untrusted JSON within limits of bytes, depth, values and digits."""
 
 import json
 import math
@@ -9,40 +9,40 @@ from typing import Any, NoReturn
 from moorage.common.units import MIB, human_bytes
 
 SHOWN = 24
-"""Characters of a refused number that its message repeats."""
+"""Most characters of a refused number in its message."""
 
 TOKEN = re.compile(rb'"(?>[^"\\]*(?:\\.[^"\\]*)*)(?:"|\\?\Z)|[][{},]+', re.DOTALL)
-"""What builds up a text: brackets and commas, and strings, which may hold brackets of their own. A
-string that never ends is a token too: the text is read once, whatever it holds."""
+"""The tokens that determine the shape: brackets, commas, and strings, which may contain brackets.
+An unterminated string is a token too, so that any text is scanned only once."""
 
 SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-"""Half of a character beyond the first 65,536: alone it can be neither printed nor stored."""
+"""Half of a surrogate pair: alone it can be neither printed nor stored."""
 
 OPENING, CLOSING, QUOTE = b"[{", b"]}", ord('"')
 OPENING_BYTES = (b"[", b"{")
 
 TOKENS_EACH = 4
-"""Tokens that a value takes at most: a name, its text or its two brackets, and a comma."""
+"""Most tokens of one value: a name, its text or its two brackets, and a comma."""
 
 
 class JsonError(ValueError):
-    """A text is no JSON, or more than is accepted. The message completes "the answer ..."."""
+    """A text is not JSON, or exceeds a limit. The message completes "the answer ..."."""
 
 
 class NotJson(JsonError):
-    """A text is no JSON at all, or only the beginning of it."""
+    """A text is not JSON at all, or only the beginning of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class JsonLimits:
-    """What a text may be at most.
+    """Upper limits of a text.
 
     Attributes:
-        size: Bytes of it.
-        depth: Lists and objects inside each other.
-        entries: Values in all; a small value takes far more memory than text.
+        size: Bytes of the text.
+        depth: Levels of nested lists and objects.
+        entries: Values in total; a small value takes far more memory than its text.
         digits: Characters of one number.
-        constants: Whether `NaN`, `Infinity` and `-Infinity` are numbers, as Python writes them.
+        constants: Whether `NaN`, `Infinity` and `-Infinity` are accepted, as Python writes them.
     """
 
     size: int = 8 * MIB
@@ -62,7 +62,7 @@ def decode(content: bytes | str, limits: JsonLimits = LIMITS) -> Any:
         content: The text, UTF-8 where it is bytes.
 
     Raises:
-        JsonError: It is beyond a limit; `NotJson` when it is no JSON.
+        JsonError: The text exceeds a limit; `NotJson` when it is not JSON.
     """
     text, data = _both(content, limits.size)
     _require_shape(data, limits)
@@ -84,7 +84,7 @@ def decode(content: bytes | str, limits: JsonLimits = LIMITS) -> Any:
 
 
 def _both(content: bytes | str, most: int) -> tuple[str, bytes]:
-    """The text and its bytes; one that is too long is not even copied."""
+    """The content as text and as bytes; too long content is refused before any copy."""
     if len(content) > most:
         raise JsonError(f"is larger than {human_bytes(most)}")
     try:
@@ -99,9 +99,9 @@ def _both(content: bytes | str, most: int) -> tuple[str, bytes]:
 
 
 def _require_shape(data: bytes, limits: JsonLimits) -> None:
-    """Check depth and number of values before anything is built of them."""
+    """Check depth and number of values before building any value."""
     if len(data) < limits.entries and sum(map(data.count, OPENING_BYTES)) <= limits.depth:
-        return  # so few bytes and brackets cannot hold too many, wherever they stand
+        return  # too few bytes and brackets to exceed a limit
     depth = tokens = 0
     entries = 1
     for match in TOKEN.finditer(data):

@@ -1,4 +1,4 @@
-"""YAML that somebody else wrote, decoded within limits: of size, depth, entries and numbers."""
+"""Decodes untrusted YAML within limits of size, depth, entries and digits."""
 
 import math
 from collections.abc import Iterator
@@ -22,33 +22,33 @@ from moorage.common.units import KIB, human_bytes
 CORE = "tag:yaml.org,2002:"
 TEXT, MERGE = f"{CORE}str", f"{CORE}merge"
 TAGS = {None, "!", *(f"{CORE}{kind}" for kind in ("bool", "float", "int", "map", "null", "seq"))}
-"""Tags that may be written; a text has its own below. Any other would make an object."""
+"""Accepted tags, in addition to `TEXT`. Any other tag would construct an object."""
 
 LARGEST_TEXT = 256 * KIB
-"""Bytes. A parser in Python reads half a megabyte in a second."""
+"""Most bytes. A parser in Python reads half a megabyte per second."""
 
 DEEPEST = 32
-"""Lists and mappings inside each other."""
+"""Most levels of nested lists and mappings."""
 
 MOST_ENTRIES = 20_000
-"""Keys, values, lists and mappings in all; those that an alias repeats count again."""
+"""Most keys, values, lists and mappings in total; each alias counts its contents again."""
 
 MOST_ALIASES = 500
-"""Anchors, and as many aliases of them."""
+"""Most anchors, and most aliases."""
 
 LONGEST_NUMBER = 64
-"""Characters."""
+"""Most characters of a number."""
 
 SHOWN = 40
-"""Characters of a key that a path shows."""
+"""Most characters of a key in a path."""
 
 
 class YamlError(ValueError):
-    """A text is no YAML, or more than is accepted.
+    """A text is not YAML, or exceeds a limit.
 
     Attributes:
-        path: Where in the text, such as `hosts[0].ram`; empty = the whole of it.
-        place: Line and column, such as `4:3`; empty = not known.
+        path: Path of the field, such as `hosts[0].ram`; empty = the whole text.
+        place: Line and column, such as `4:3`; empty = unknown.
     """
 
     def __init__(self, message: str, path: str = "", place: str = "") -> None:
@@ -63,15 +63,15 @@ def decode(content: bytes | str) -> Any:
     Aliases and merge keys are followed. Dates stay texts.
 
     Raises:
-        YamlError: It is no such text, or beyond a limit.
+        YamlError: The text is not such a document, or exceeds a limit.
     """
     return _built(content).value
 
 
 def places(content: bytes | str) -> dict[str, str]:
-    """Where each field of a text that `decode` takes begins: line and column, such as `4:3`.
+    """Line and column (such as `4:3`) of each field of a text that `decode` accepts.
 
-    By path, such as `hosts[0].ram`. What an alias repeats is where it was written first.
+    The keys are paths, such as `hosts[0].ram`. Fields that an alias repeats have their first place.
     """
     return _built(content, with_places=True).places
 
@@ -97,7 +97,7 @@ def _built(content: bytes | str, *, with_places: bool = False) -> "_Builder":
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A value with all that belongs to it: how many entries, and how deep they go."""
+    """A value, its number of entries, and their depth."""
 
     value: Any
     entries: int = 1
@@ -105,10 +105,10 @@ class _Part:
 
 
 class _Builder:
-    """Makes values of the parser's events, and counts before it keeps anything."""
+    """Builds values from the parser's events, and checks the limits before it keeps any."""
 
     def __init__(self, text: str, *, with_places: bool) -> None:
-        # The parser of C would take other texts: it knows YAML 1.1.
+        # The parser in C would accept other texts: it implements YAML 1.1.
         self._yaml = YAML(typ="safe", pure=True)
         self._events: Iterator[Any] = self._yaml.parse(text)
         self._anchors: dict[str, _Part | None] = {}
@@ -119,7 +119,7 @@ class _Builder:
         self.value = self._document()
 
     def _document(self) -> Any:
-        """The one document; None where there is none."""
+        """The value of the only document; None where the text has none."""
         found: list[Any] = []
         for event in self._events:
             if isinstance(event, AliasEvent | ScalarEvent | SequenceStartEvent | MappingStartEvent):
@@ -139,7 +139,7 @@ class _Builder:
         if event.tag not in TAGS and event.tag != TEXT:
             raise self._refused(f"not valid YAML: the tag {event.tag[:SHOWN]!r} is not accepted")
         if event.anchor:
-            self._anchors[event.anchor] = None  # nothing may hold itself
+            self._anchors[event.anchor] = None  # no value may contain itself
         if isinstance(event, ScalarEvent):
             part = _Part(self._scalar(event))
         else:
@@ -176,12 +176,12 @@ class _Builder:
                 merged += self._mappings(part.value)
             else:
                 value[key.value] = part.value
-        for other in merged:  # what is written wins, then what is merged first
+        for other in merged:  # own keys win, then the first merged mapping
             value |= {key: inner for key, inner in other.items() if key not in value}
         return _collection(value, parts)
 
     def _inside(self, step: str, event: Any, first: Any) -> _Part:
-        """A part of a collection, whose text begins with the event `first`."""
+        """A part of a collection; its text begins with the event `first`."""
         self._path.append(step)
         if self._with_places:
             self.places[self._shown_path()] = _place(first.start_mark)
@@ -254,13 +254,13 @@ def _collection(value: Any, parts: list[_Part]) -> _Part:
 
 
 def _shown(key: object) -> str:
-    """A key in one line, such as a path has it."""
+    """A key as one line, for a path."""
     text = str(key)[:SHOWN]
     return text if text.isprintable() else ascii(text)[1:-1]
 
 
 def _place(mark: StreamMark) -> str:
-    """Line and column of the parser's mark, both from 1."""
+    """Line and column of the parser's mark, both counted from 1."""
     return f"{mark.line + 1}:{mark.column + 1}"
 
 

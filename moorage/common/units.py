@@ -10,26 +10,26 @@ MIB = 1024**2
 GIB = 1024**3
 
 LARGEST_SIZE = 1024 * 1024**4
-"""Bytes, 1 PiB: sums of such numbers fit every database and every engine."""
+"""Largest size, 1 PiB: sums of such sizes fit every database and every engine."""
 
 SIZE_UNITS = {
     "B": 1,
     **{"kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15},
     **{"KiB": KIB, "MiB": MIB, "GiB": GIB, "TiB": 1024 * GIB, "PiB": 1024**2 * GIB},
 }
-"""Units that a size may have; nothing else stands behind its number."""
+"""Units of a size; no other text may follow its number."""
 
 SIZE_PATTERN = r"^ *[0-9]+(\.[0-9]+)? *(B|kB|[KMGTP]B|[KMGTP]iB)? *$"
 _SIZE = re.compile(r" *([0-9]+(?:\.[0-9]+)?) *([A-Za-z]*) *")
 _LONGEST = 40
-"""Characters of a size."""
+"""Most characters of a size."""
 
 
 def parse_bytes(written: object) -> int:
-    """Read a size: a whole number of bytes, or a number with one of `SIZE_UNITS`.
+    """Parse a size: a whole number of bytes, or a number with one of `SIZE_UNITS`.
 
     Raises:
-        ValueError: It is none; the message says what is wrong.
+        ValueError: It is not a size; the message says what is wrong.
     """
     if isinstance(written, str):
         amount = _bytes_of(written)
@@ -79,10 +79,10 @@ _WHOLE = re.compile(DURATION_PATTERN)
 
 
 def parse_duration(written: object) -> float:
-    """Read a duration in seconds: a number of them, or a text such as `500ms` or `1h30m`.
+    """Parse a duration into seconds: a number of seconds, or a text such as `500ms` or `1h30m`.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is not a duration.
     """
     if isinstance(written, int | float) and not isinstance(written, bool) and written > 0:
         return float(written)
@@ -105,11 +105,11 @@ Duration = Annotated[
         }
     ),
 ]
-"""Seconds, at most a year: a number of them, or a text such as `500ms`."""
+"""Seconds, at most a year: a number, or a text such as `500ms`."""
 
 
 def human_bytes(amount: int) -> str:
-    """Write a number of bytes with the largest fitting binary unit, such as `2.5 GiB`."""
+    """Format a number of bytes with the largest fitting binary unit, such as `2.5 GiB`."""
     for unit, size in (("TiB", 1024 * GIB), ("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
         if abs(amount) >= size:
             return f"{amount / size:.1f} {unit}"
@@ -117,7 +117,7 @@ def human_bytes(amount: int) -> str:
 
 
 def exact_size(amount: int) -> str:
-    """Write a number of bytes without rounding, such as `10GiB`."""
+    """Format a number of bytes without rounding, such as `10GiB`."""
     for unit, size in (("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
         if amount and amount % size == 0:
             return f"{amount // size}{unit}"
@@ -125,7 +125,7 @@ def exact_size(amount: int) -> str:
 
 
 def human_seconds(seconds: float) -> str:
-    """Write a duration as a person would say it, `0.42 s`, `3 min 05 s` or `2 d 04 h`."""
+    """Format a duration for people: `0.42 s`, `3 min 05 s` or `2 d 04 h`."""
     if seconds < 10:
         return f"{seconds:.2f} s"
     if seconds < 60:
@@ -140,15 +140,15 @@ def human_seconds(seconds: float) -> str:
 
 
 def short_seconds(seconds: float) -> str:
-    """A duration of a part of an answer: `12.3 ms`, or as all durations from 1 s on."""
+    """Format a short duration: `12.3 ms` below 1 s, else as `human_seconds` does."""
     return f"{short_number(seconds * 1000)} ms" if seconds < 1 else human_seconds(seconds)
 
 
 def short_number(figure: float) -> str:
-    """A measured figure with the three digits that are worth reading, such as `2.83` or `12345`."""
+    """Format a figure with three significant digits, such as `2.83`, or as an integer: `12345`."""
     return f"{figure:.3g}" if figure < 999.5 else f"{figure:.0f}"
 
 
 def counted(number: int, noun: str) -> str:
-    """Write a number of things, such as `1 node` or `3 nodes`."""
+    """Format a number of things, such as `1 node` or `3 nodes`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -13,7 +13,7 @@ WRITTEN = {
     **{word: word.upper() for word in ("api", "cuda", "ipc", "kv", "nccl", "ram", "ssh", "tls")},
     **{"args": "arguments", "env": "environment", "lora": "LoRA", "shm": "shared memory"},
 }
-"""Words of field names that people write otherwise."""
+"""Words of field names, with people's spelling of them."""
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*")
 
@@ -21,8 +21,8 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*")
 def as_form(schema: dict[str, Any], model: type[BaseModel]) -> None:
     """Give every field of a schema a title and a position; for `json_schema_extra`.
 
-    Without a title the form would show the class of a field that is a model. `position` is needed
-    because PostgreSQL keeps no order of keys: required fields come first, sections last.
+    Without a title the form would show the class name of a nested model. `position` is needed
+    because PostgreSQL does not keep the order of keys: required fields come first, sections last.
     """
     schema["title"] = in_words(" ".join(_WORD.findall(model.__name__.removesuffix("Spec"))))
     ranks = {name: _rank(model, name) for name in schema.get("properties", {})}
@@ -49,10 +49,10 @@ def _has_model(annotation: Any) -> bool:
 
 
 class Value(BaseModel):
-    """A frozen value. Unknown keys are refused, so that a typo never passes silently."""
+    """A frozen value. Unknown keys are refused, so that no typo passes silently."""
 
-    # What was written wrong may be a secret: an error does not repeat it, wherever it is logged.
-    # A validator is built when it is first used: most commands use few of those that they import.
+    # A wrong value may be a secret, so errors do not repeat it: they may be logged.
+    # Validators are built on first use: most commands use few of those that they import.
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
@@ -63,15 +63,15 @@ class Value(BaseModel):
 
     @classmethod
     def defaults(cls) -> Self:
-        """The value of all defaults. It builds no validator, as a call of the class does."""
+        """A value with all defaults. Unlike a call of the class, it builds no validator."""
         return super().model_construct()
 
     def __copy__(self) -> Self:
-        """A copy with no more than the fields."""
+        """A copy of `model_copy`, without pydantic's extra and private attributes."""
         return self.model_copy()
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy with other values of some fields, unchecked: faster than pydantic makes it."""
+        """A copy with some fields replaced, unchecked: faster than pydantic's."""
         if deep:
             return super().model_copy(update=update, deep=True)
         values, changes = self.__dict__.copy(), update or {}
@@ -88,63 +88,63 @@ class Value(BaseModel):
 
 
 fields = attrgetter("__dict__")
-"""The fields of a value by name: to read several of thousands of values takes half the time."""
+"""The fields of a value by name: halves the time to read several fields of thousands of values."""
 
 
 class Origin(StrEnum):
-    """Where a derived value comes from; every flag, variable and choice carries one."""
+    """The origin of a derived value; every flag, variable and choice has one."""
 
     USER = "user"
-    """The spec says so."""
+    """Set in the spec."""
 
     DEFAULT = "default"
     """The documented default."""
 
     DERIVED = "derived"
-    """Worked out from the model, the host or the placement."""
+    """Derived from the model, the host or the placement."""
 
 
 REFUSED = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufff9-\ufffb"
 )
-"""Control characters, line separators, marks that turn the direction of text, lone surrogates."""
+"""Control characters, line separators, marks that change the text direction, lone surrogates."""
 
 IN_LINES = re.compile(f"[{REFUSED}]")
-"""What a text of several lines must not hold: it may hold a line feed and a tab."""
+"""Characters refused in a text of several lines, which may contain line feeds and tabs."""
 
 IN_A_LINE = re.compile(f"[\t\n\u061c\u200e\u200f\ufeff{REFUSED}]")
-"""What any other text must not hold."""
+"""Characters refused in any other text."""
 
 LARGEST = 2**63 - 1
-"""Largest number: more is no count, duration or size, and no database keeps it."""
+"""Largest number: databases cannot store larger ones, and no count, duration or size needs them."""
 
 LONGEST = 100_000
-"""Characters of a text; Linux passes 131,072 bytes as one word of a command line."""
+"""Most characters of a text; Linux accepts 131,072 bytes as one word of a command line."""
 
 MOST_ENTRIES = 10_000
-"""Entries of a list or mapping, those inside of it included."""
+"""Most entries of a list or mapping, including nested ones."""
 
 DEEPEST = 16
-"""Lists and mappings inside each other, where a field may hold anything."""
+"""Most levels of nested lists and mappings, where a field accepts any value."""
 
 RECORDED = {"recorded": True}
-"""Context in which a value of a record is validated: what was accepted once stays readable."""
+"""Context for validating values of a record: values that were accepted once stay readable."""
 
 Path = tuple[int | str, ...]
 
 
 class InputValue(Value):
-    """A value that users write.
+    """A value from a user's file.
 
-    Its texts have no control characters, its numbers are finite, and its lists and mappings have a
-    limit, whatever the type of the field says. What is read from a record is not checked again
+    Whatever the types of its fields, its texts have no control characters, its numbers are finite,
+    and its lists and mappings have a limit. Values from a record are not checked again
     (`RECORDED`).
     """
 
     model_config = ConfigDict(allow_inf_nan=False)
 
     multiline: ClassVar[frozenset[str]] = frozenset()
-    """Fields whose texts may hold line feeds and tabs."""
+    """Fields whose texts may contain line feeds and tabs."""
 
     @field_validator("*")
     @classmethod
@@ -162,7 +162,7 @@ class InputValue(Value):
 
 
 def _mistakes(value: Any, refused: re.Pattern[str]) -> Iterator[tuple[Path, PydanticCustomError]]:
-    """Where a field's value holds what no field may hold; values inside have checked themselves."""
+    """Places in a field's value that no field may contain; nested values checked themselves."""
     waiting: list[tuple[Path, Any]] = [((), value)]
     seen = 0
     while waiting:

@@ -1,9 +1,9 @@
-"""Versions of accelerator runtimes and engines, compared though many follow no standard."""
+"""Compares versions of accelerator runtimes and engines, many of which follow no standard."""
 
 import re
 
 PRE_RELEASES = ("dev", "alpha", "a", "beta", "b", "pre", "preview", "c", "rc")
-"""Marks of a version before its release, the earliest first."""
+"""Marks of pre-releases, the earliest first."""
 
 NUMBERED = re.compile(r"[vV]?\d")
 
@@ -11,11 +11,11 @@ Part = tuple[int, int, str]
 
 
 def version_key(version: str) -> tuple[Part, ...]:
-    """A sort key: numbers by value, `8.5.rc1` before `8.5`, and that before `8.5.post1`.
+    """A sort key: numbers by value, `8.5.rc1` before `8.5`, and `8.5` before `8.5.post1`.
 
-    An upper-case mark is none of a pre-release: CANN's drivers call a release `8.3.RC1`. Missing
-    numbers count as zero, so `12.9` equals `12.9.0`. What begins with no number (`nightly`) is the
-    newest, and an empty version the oldest.
+    An upper-case mark does not mean a pre-release: CANN's drivers call a release `8.3.RC1`. Missing
+    numbers count as zero, so `12.9` equals `12.9.0`. A version without a number at its beginning
+    (`nightly`) is the newest, and an empty version the oldest.
     """
     parts: list[Part] = []
     if re.match("[vV]?[^vV0-9]", version):
@@ -29,12 +29,12 @@ def version_key(version: str) -> tuple[Part, ...]:
 
 
 def at_least(version: str, least: str) -> bool:
-    """Whether a version is another one or newer; an empty one is not.
+    """Whether a version is at least another; an empty version is not.
 
     A version without a number, such as `nightly`, is newer than all.
 
     Args:
-        version: As images and users write it, such as `v0.16.0`, `0.19.0-custom`, `0.16.0rc1`.
+        version: In the forms of images and users: `v0.16.0`, `0.19.0-custom`, `0.16.0rc1`.
     """
     if not NUMBERED.match(version):
         return bool(version)
@@ -51,7 +51,7 @@ NEWEST: Part = (2, 0, "")
 
 
 def _part(text: str) -> Part:
-    """Where a version ends it is older than one that goes on, and newer than its pre-releases."""
+    """The rank of one part. The end of a version ranks below further parts, above pre-releases."""
     if text.isdigit():
         return (1, int(text), "")
     if text in PRE_RELEASES:

@@ -1,1 +1,1 @@
-"""Container images: what is known about them, and which one is taken."""
+"""Container images: the catalogue of known images, and the choice of one."""

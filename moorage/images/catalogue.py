@@ -11,19 +11,19 @@ from moorage.spec import EngineName
 from moorage.spec.image_reference import parse_reference
 
 KINDS = {"dtk": "dcu"}
-"""Accelerator types that have another name here."""
+"""Moorage's names of accelerator types that gpustack-runner names differently."""
 
 
 def runner_rows(
     records: Iterable[Mapping[str, Any]], *, kinds: Mapping[str, str] = KINDS
 ) -> tuple[CatalogueRow, ...]:
-    """The rows that records of gpustack-runner stand for; services that are no engine are left out.
+    """Rows from records of gpustack-runner; services that are not engines are left out.
 
     Args:
         records: With the keys `backend` (accelerator type), `backend_version` (its runtime),
             `backend_variant`, `service` (the engine), `service_version`, `platform`
             (`linux/amd64`), `docker_image` and `deprecated`.
-        kinds: What an accelerator type is called here, where it differs.
+        kinds: Moorage's names of accelerator types, where they differ.
     """
     engines = {name.value: name for name in EngineName}
     return tuple(
@@ -44,7 +44,7 @@ def runner_rows(
 
 
 class TritonRelease(NamedTuple):
-    """What NVIDIA's image of one release of Triton holds."""
+    """Versions in NVIDIA's image of one release of Triton."""
 
     vllm: str
     cuda: str
@@ -65,14 +65,14 @@ TRITON_RELEASES: dict[str, TritonRelease] = {
     "25.09": TritonRelease("0.10.1.1", "13.0"),
     "25.08": TritonRelease("0.9.2", "13.0"),
 }
-"""By the name of the release, the newest first.
+"""Triton's releases by name, the newest first.
 
 Source: `docs/introduction/compatibility.md` of the Triton server, container `vllm-python-py3`.
 """
 
 
 def vllm_of(release: str) -> str:
-    """The version of vLLM in a release; empty = not known."""
+    """The version of vLLM in a release of Triton; empty = unknown."""
     found = TRITON_RELEASES.get(release)
     return found.vllm if found else ""
 
@@ -108,7 +108,7 @@ def _llama(kind: str, architectures: tuple[str, ...], tag: str) -> CatalogueRow:
 
 
 def _triton() -> Iterator[CatalogueRow]:
-    """One row for each release: they hold different versions of CUDA."""
+    """One row for each release, since their versions of CUDA differ."""
     releases = list(TRITON_RELEASES.items())
     for (name, release), after in zip(releases, ("", *TRITON_RELEASES), strict=False):
         yield CatalogueRow(
@@ -128,15 +128,15 @@ _AMD64 = ("amd64",)
 _CUDA = "vllm/vllm-openai:v{version}"
 
 CATALOGUE: tuple[CatalogueRow, ...] = (
-    # vLLM pull request 39878: from 0.20.0 on the plain tag is CUDA 13.0, before it was 12.9.
+    # vLLM pull request 39878: from 0.20.0 the plain tag has CUDA 13.0; before it had 12.9.
     _vllm("cuda", _BOTH, _CUDA, runtime="13.0", since="0.20.0"),
     _vllm("cuda", _BOTH, f"{_CUDA}-cu129", runtime="12.9", since="0.20.0"),
     _vllm("cuda", _BOTH, f"{_CUDA}-cu130", runtime="13.0", since="0.19.0", before="0.20.0"),
     _vllm("cuda", _BOTH, _CUDA, runtime="12.9", since="0.12.0", before="0.20.0"),
-    # vLLM issue 18813: the image of 0.9.0 asks for CUDA 12.8 or newer.
+    # vLLM issue 18813: the image of 0.9.0 requires CUDA 12.8 or newer.
     _vllm("cuda", _AMD64, _CUDA, runtime="12.8", since="0.9.0", before="0.12.0"),
     _vllm("cuda", _AMD64, _CUDA, before="0.9.0"),
-    # The first versions of which public manifests of these repositories are known.
+    # `since`: the first versions with known public manifests in these repositories.
     _vllm("rocm", _AMD64, "vllm/vllm-openai-rocm:v{version}", since="0.14.0"),
     _vllm("cpu", _BOTH, "vllm/vllm-openai-cpu:v{version}", since="0.16.0"),
     CatalogueRow(
@@ -159,23 +159,23 @@ CATALOGUE: tuple[CatalogueRow, ...] = (
 
 
 class Fit(StrEnum):
-    """How well a runtime in an image suits the host's driver."""
+    """How well an image's accelerator runtime suits the host's driver."""
 
     FITS = "fits"
-    """The driver is as new or newer: drivers run what was built for older runtimes."""
+    """The driver is as new or newer: drivers also run programs for older runtimes."""
 
     UNKNOWN = "unknown"
-    """The host's version, or the image's, is not known."""
+    """The version of the host or of the image is unknown."""
 
     SAME_MAJOR = "same-major"
-    """Newer than the host's, of the same major version: minor-version compatibility."""
+    """Newer than the host's, with the same major version: minor-version compatibility."""
 
     TOO_NEW = "too-new"
-    """Newer than the host's, by a major version."""
+    """Newer than the host's, with another major version."""
 
 
 def fit(runtime: str, host: str) -> Fit:
-    """How an image's runtime suits a host's; either may be empty for not known."""
+    """How an image's runtime suits a host's; empty = unknown."""
     if not runtime or not host:
         return Fit.UNKNOWN
     if version_key(runtime) <= version_key(host):
@@ -184,9 +184,9 @@ def fit(runtime: str, host: str) -> Fit:
 
 
 def pick_runtime(runtimes: Collection[str], host: str) -> tuple[str, Fit] | None:
-    """The runtime version to take, or None when none would run.
+    """The best runtime version for a host; None when none would run.
 
-    The newest that fits; where the host's version is not known, the newest; else the newest of the
+    The newest that fits; where a version is unknown, the newest of these; else the newest of the
     same major version.
     """
     for wanted in (Fit.FITS, Fit.UNKNOWN, Fit.SAME_MAJOR):
@@ -197,7 +197,7 @@ def pick_runtime(runtimes: Collection[str], host: str) -> tuple[str, Fit] | None
 
 
 DEFAULT_VARIANT = "910b"
-"""Taken when a chip is not known, as GPUStack does."""
+"""Variant for an unknown chip, as in GPUStack."""
 
 VARIANTS = {
     "910": "PremiumA ProA A ProB B",
@@ -207,9 +207,9 @@ VARIANTS = {
     "a3": "910 910_9391 910_9392 910_9381 910_9382 910_9372 910_9362 910_9363",
     "950": "910_9579 910_95 950",
 }
-"""Chips (SoC names without `Ascend`; those of the first 910 without it, too) by variant of CANN.
+"""Chips by variant of CANN: SoC names without `Ascend`, and without `Ascend910` for variant 910.
 
-The names are those of GPUStack's detector.
+The names are from GPUStack's detector.
 """
 
 _BY_CHIP = {
@@ -220,7 +220,7 @@ _BY_CHIP = {
 
 
 def cann_variant(family: str) -> tuple[str, bool]:
-    """The variant for a chip, such as `Ascend910B3`, and whether the chip is known."""
+    """The variant of CANN for a chip, such as `Ascend910B3`, and whether the chip is known."""
     name = family.strip().lower()
     if name.startswith("ascend950"):
         return "950", True
@@ -233,10 +233,10 @@ RUNNER = rf"(?:^|.*-){{engine}}{VERSION}"
 
 
 def tagged_version(reference: str, engine: EngineName) -> str:
-    """The version in the tag of an official image or of a runner image; empty = nothing tells.
+    """The version in the tag of an official image or of a runner image; empty = unknown.
 
-    Below another registry an image counts as the same. Other tags may number anything, and an
-    image's labels are those of its base as often as its own.
+    An image in another registry counts as the same. Other images' tags may number anything, and an
+    image's labels are often those of its base image.
     """
     parsed = parse_reference(reference)
     tagged = f"{parsed.path}:{parsed.tag}"

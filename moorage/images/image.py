@@ -1,4 +1,4 @@
-"""The image that serves: the one in the spec, else a configured version's, else the catalogue's."""
+"""The choice of the image: from the spec, else from a configured version, else the catalogue."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -16,20 +16,20 @@ CANN, CPU = "cann", "cpu"
 
 COMPILER = "c++-compiler"
 LACKABLE = frozenset({COMPILER})
-"""What an image may say that it lacks, in its label `moorage.lacks`."""
+"""Parts that an image may declare as missing, in its label `moorage.lacks`."""
 
 
 class ImageQuestion(Value):
-    """Everything that the choice of an image depends on.
+    """All facts that determine the choice of an image.
 
     Attributes:
-        kind: Accelerator type, or `cpu`; empty = the host has nothing that was chosen.
-        image: What the user wrote; it wins.
+        kind: Accelerator type, or `cpu`; empty = the host has none of the chosen accelerators.
+        image: The spec's image; it wins.
         version: Engine version in the spec; empty = any.
         default_version: Engine version to prefer where the spec names none.
-        closed: Whether there are no versions but these: nobody publishes images of the engine.
-        runtime: Newest accelerator runtime that the host's driver runs; empty = not known.
-        family: Chip family as the host reports it, such as `Ascend910B3`.
+        closed: Whether only the configured versions exist: nobody publishes images of the engine.
+        runtime: Newest accelerator runtime that the host's driver runs; empty = unknown.
+        family: Chip family that the host reports, such as `Ascend910B3`.
     """
 
     engine: EngineName
@@ -44,24 +44,24 @@ class ImageQuestion(Value):
     family: str = ""
 
     def __hash__(self) -> int:
-        """Without the versions, which hold a dict."""
+        """Hash without `versions`, which contain a dict."""
         own = (self.image, self.version, self.default_version)
         return hash((self.engine, self.kind, self.architecture, self.runtime, self.family, *own))
 
 
 class Image(Value):
-    """What step `image` makes.
+    """The result of step `image`.
 
     Attributes:
-        reference: As it is written, such as `vllm/vllm-openai:v0.32.0`.
-        digest: `sha256:...` of the repository where one is known, else empty.
+        reference: The reference as written, such as `vllm/vllm-openai:v0.32.0`.
+        digest: `sha256:...` in the repository; empty = unknown.
         identity: The local image id, known once the host has it.
         engine_version: Version that the reference was chosen for; empty = unknown.
         origin: `user`, or `default` when it comes from the catalogue.
-        newer_runtime: Whether the accelerator runtime in it is newer than what the host's driver
-            was made for, so that it runs by minor-version compatibility only. NVIDIA's container
-            hook refuses such an image unless `NVIDIA_DISABLE_REQUIRE=1` is set.
-        lacks: Of `LACKABLE`, what it says that it lacks; known once the host has it.
+        newer_runtime: Whether its accelerator runtime is newer than the host driver's, so that it
+            runs by minor-version compatibility only. NVIDIA's container hook refuses such an image
+            unless `NVIDIA_DISABLE_REQUIRE=1` is set.
+        lacks: Parts of `LACKABLE` that its label declares as missing; known once the host has it.
     """
 
     reference: str
@@ -75,25 +75,25 @@ class Image(Value):
 
     @property
     def pinned(self) -> str:
-        """What is executed: by digest, else by local id, else by reference."""
+        """The name to run: with the digest, else the local id, else the reference."""
         if self.digest:
             return f"{repository(self.reference)}@{self.digest}"
         return self.identity or self.reference
 
     @property
     def portable(self) -> str:
-        """What every host can pull: by digest, else by reference. A local id is one host's own."""
+        """The name that every host can pull: with the digest, else the reference; no local id."""
         return self.pinned if self.digest else self.reference
 
 
 def choose_image(question: ImageQuestion, more: Sequence[CatalogueRow] = ()) -> Image:
-    """The image for an engine on one kind of hardware; never another hardware's image instead.
+    """The image for an engine on one kind of hardware; never an image for other hardware.
 
     Args:
-        more: Rows that are tried where no official image can serve.
+        more: Further rows, for when no official image is suitable.
 
     Raises:
-        Failure: `NO_IMAGE` when none can work.
+        Failure: `NO_IMAGE` when no image is suitable.
     """
     first = answer = _official(question)
     if isinstance(first, Refusal) and more:
@@ -107,18 +107,18 @@ def choose_image(question: ImageQuestion, more: Sequence[CatalogueRow] = ()) -> 
 
 @lru_cache(maxsize=1024)
 def _official(question: ImageQuestion) -> Image | Refusal:
-    """Cached, because the question is the same for many hosts of a fleet."""
+    """The official image; cached, because many hosts of a fleet have the same question."""
     return resolve_image(question, CATALOGUE)
 
 
 def resolve_image(question: ImageQuestion, catalogue: Sequence[CatalogueRow]) -> Image | Refusal:
-    """The image for a question, or why there is none.
+    """The image for a question, or the refusal.
 
-    Of an engine whose versions are closed, the newest stands in for one that is not configured, as
-    in GPUStack; moorage refuses such a spec before (`engines/checks.py`).
+    For an engine with `closed` versions, the newest replaces a version that is not configured, as
+    in GPUStack; moorage refuses such a spec beforehand (`engines/checks.py`).
 
     Args:
-        catalogue: Rows of one publisher. Ask once for each publisher, the preferred one first.
+        catalogue: Rows of one publisher. Call once per publisher, the preferred publisher first.
     """
     if question.image:
         return Image(
@@ -149,7 +149,7 @@ def _configured(question: ImageQuestion) -> Image | None:
 
 
 def _from_catalogue(question: ImageQuestion, catalogue: Sequence[CatalogueRow]) -> Image:
-    """The image of the rows that suit engine, hardware, version and driver, narrowed in turn."""
+    """The image of the rows that match engine, hardware, version and driver, filtered in turn."""
     engine, kind, architecture = question.engine, question.kind, question.architecture
     built = [row for row in catalogue if (row.engine, row.accelerator_type) == (engine, kind)]
     if not built:
@@ -180,7 +180,7 @@ def _no_image(note: str) -> Refusal:
 
 
 def _cann_variant(family: str) -> tuple[str, str]:
-    """The variant for the host's chips, and the same in words."""
+    """The variant for the host's chips, and its description."""
     variant, is_known = cann_variant(family)
     chip = f"the chip {family}" if family else "the chip"
     why = family if is_known else f"the default; {chip} is not known"
@@ -194,7 +194,7 @@ def _is_offered(row: CatalogueRow, question: ImageQuestion) -> bool:
 
 
 def _runtime(question: ImageQuestion, rows: Sequence[CatalogueRow]) -> tuple[str, Fit]:
-    """The accelerator runtime to take, and how it suits the host's driver."""
+    """The best accelerator runtime of the rows, and how it suits the host's driver."""
     if picked := pick_runtime([row.runtime for row in rows], question.runtime):
         return picked
     name = question.kind.upper()
@@ -206,7 +206,7 @@ def _runtime(question: ImageQuestion, rows: Sequence[CatalogueRow]) -> tuple[str
 
 
 def _newest(question: ImageQuestion, rows: list[CatalogueRow], fit: Fit, variant: str) -> Image:
-    """The newest engine version of the rows that share a runtime."""
+    """The image of the requested or default version, else of the newest, with one runtime."""
     wanted = question.version or question.default_version
     versions = {row.only_version or wanted: row for row in rows}
     version = wanted if wanted in versions else max(versions, key=version_key)
@@ -222,7 +222,7 @@ def _newest(question: ImageQuestion, rows: list[CatalogueRow], fit: Fit, variant
 
 
 def _runtime_note(runtime: str, question: ImageQuestion, fit: Fit) -> str:
-    """What has to be known about the runtime of the image that was taken."""
+    """A note about the runtime of the chosen image, for the reason."""
     name = question.kind.upper()
     if fit is Fit.SAME_MAJOR:
         return (

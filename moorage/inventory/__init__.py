@@ -1,1 +1,1 @@
-"""The fleet: hosts, how they are reached, what is on them, what is claimed."""
+"""The fleet: hosts, how to reach them, their accelerators and engines, and claims on them."""

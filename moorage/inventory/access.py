@@ -1,4 +1,4 @@
-"""How a Docker daemon or Ray dashboard is reached; one line of text that holds no secret."""
+"""How to reach a Docker daemon or Ray dashboard, as one line of text without secrets."""
 
 import ipaddress
 import re
@@ -17,16 +17,16 @@ PORT = re.compile(r":\d+$")
 
 
 class Access(Value):
-    """The way to one Docker daemon, or to the dashboard of one Ray cluster.
+    """How to reach one Docker daemon, or the dashboard of one Ray cluster.
 
     Attributes:
         address: `local`, `unix:///socket`, `ssh://[user@]host[:port][/socket]`,
             `tcp://host:port`, or the base URL of a dashboard.
-        key: Name of the secret with the private SSH key; empty = the agent's keys, and what the
-            SSH configuration names.
+        key: Name of the secret with the private SSH key; empty = the agent's keys, and those that
+            the SSH configuration names.
         known_hosts: File with the hosts' public SSH keys; empty = the user's own.
         certificates: Directory with `ca.pem`, `cert.pem` and `key.pem`; empty = no TLS.
-        token: Name of the secret with the token of a dashboard; empty = it needs none.
+        token: Name of the secret with a dashboard's token; empty = the dashboard needs none.
     """
 
     address: str
@@ -37,7 +37,7 @@ class Access(Value):
 
     @property
     def url(self) -> str:
-        """All of it in one line, as plans, workloads and the ledger carry it."""
+        """Address and other fields in one line, the form in plans, workloads and the ledger."""
         more = self.model_dump(exclude={"address"}, exclude_defaults=True)
         return f"{self.address}?{urlencode(more)}" if more else self.address
 
@@ -48,17 +48,17 @@ class Access(Value):
 
     @property
     def machine(self) -> str:
-        """What machine it is, as far as the address tells: all local sockets are of this one."""
+        """The machine that the address names; `local` for every local socket."""
         return machine_of(self.address)
 
     @property
     def is_remote(self) -> bool:
-        """Whether it is another machine, as far as the address tells."""
+        """Whether the address names another machine."""
         return self.machine != LOCAL
 
     @property
     def login(self) -> str:
-        """`user@host` or `host`, for SSH, whose configuration tells large letters from small."""
+        """`user@host` or `host`, for SSH; case is kept, since SSH's configuration needs it."""
         parts = urlsplit(self.address)
         host = _without_port(parts.netloc.rpartition("@")[2])
         return f"{parts.username}@{host}" if parts.username else host
@@ -75,14 +75,14 @@ class Access(Value):
 
 
 def parse_access(url: str) -> Access:
-    """Read the line that `Access.url` writes."""
+    """Parse the line that `Access.url` returns."""
     address, _, more = url.partition("?")
     return Access(address=address, **{name: values[0] for name, values in parse_qs(more).items()})
 
 
 @lru_cache(maxsize=32_768)
 def machine_of(url: str) -> str:
-    """The machine to which such a line leads; read without checking the line once more."""
+    """The machine that a line of `Access.url` names, without validating the line again."""
     scheme, _, rest = url.partition("?")[0].partition("://")
     if scheme in (LOCAL, "unix"):
         return LOCAL
@@ -128,10 +128,10 @@ class TlsWay(InputValue):
 
 
 def access_of(address: str, ssh: SshWay | None, tls: TlsWay | None) -> Access:
-    """The way to a host, put together.
+    """How to reach a host, from the fields of the fleet file.
 
     Raises:
-        ValueError: When the parts do not belong together.
+        ValueError: When the fields contradict each other.
     """
     way = Access(
         address=address,
@@ -154,12 +154,12 @@ def access_of(address: str, ssh: SshWay | None, tls: TlsWay | None) -> Access:
 
 
 def others_can_reach(bind: str, access: Access) -> bool:
-    """Whether engines that listen there can be reached from here."""
+    """Whether this machine can reach engines that listen on the address `bind` of a host."""
     return not access.is_remote or not is_loopback(bind)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only its own machine reaches an address; one of IPv6 may stand in brackets."""
+    """Whether only its own machine reaches an address; brackets around IPv6 are accepted."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:

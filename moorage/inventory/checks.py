@@ -1,4 +1,4 @@
-"""Judging a host of a fleet by what was found there: what is wrong, and how to mend it."""
+"""Checks of one host from its survey: what is wrong, and how to fix it."""
 
 import re
 from collections import defaultdict
@@ -19,7 +19,7 @@ class Check(Value):
 
     Attributes:
         state: `ok`, `absent` (something optional is missing) or `broken`.
-        fix: How to mend or add it; empty = nothing to do.
+        fix: How to repair or add it; empty = nothing to do.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Check(Value):
 
     @property
     def broken(self) -> bool:
-        """Whether nothing can work before it is mended."""
+        """Whether engines cannot run on the host until this is fixed."""
         return self.state == "broken"
 
 
@@ -42,12 +42,12 @@ class HostChecks(Value):
 
     @property
     def well(self) -> bool:
-        """Whether engines can run there."""
+        """Whether engines can run on the host."""
         return not any(check.broken for check in self.checks)
 
 
 def broken_by(name: str, error: Exception, seconds: float, fix: str) -> Check:
-    """A check that ended with an error. A `TimeoutError` without text exceeded the seconds."""
+    """The finding of a check that raised. A `TimeoutError` without text means `seconds` passed."""
     if isinstance(error, Failure):
         return broken(name, f"{error.cause.summary}: {error.detail}", error.suggestion)
     late = isinstance(error, TimeoutError) and not error.args
@@ -56,20 +56,20 @@ def broken_by(name: str, error: Exception, seconds: float, fix: str) -> Check:
 
 
 def fine(name: str, found: str) -> Check:
-    """Something that is as it should be."""
+    """A finding without fault."""
     return Check(name=name, state="ok", found=found)
 
 
 def broken(name: str, found: str, fix: str) -> Check:
-    """Something that has to be mended."""
+    """A finding that has to be fixed."""
     return Check(name=name, state="broken", found=found, fix=fix)
 
 
 def judge_names(daemons: Mapping[str, str]) -> dict[str, Check]:
-    """A check for each host whose daemon another host of the fleet has, too.
+    """A broken check for each host that shares its daemon with another host of the fleet.
 
     Args:
-        daemons: What identifies the daemon of each host; hosts with an empty one are left out.
+        daemons: Identity of each host's daemon; hosts with an empty one are left out.
     """
     names = defaultdict[str, list[str]](list)
     for name, daemon in daemons.items():
@@ -87,13 +87,13 @@ def judge_names(daemons: Mapping[str, str]) -> dict[str, Check]:
 
 
 OLDEST_API = "1.41"
-"""Of Docker 20.10 and Podman 4."""
+"""API version of Docker 20.10 and Podman 4."""
 
 LITTLE_DISK = 10 * GIB
-"""An image of an engine is about as large."""
+"""About the size of one engine's image."""
 
 CLOCK_SECONDS = 30.0
-"""Certificates and tokens bear some seconds; records of several hosts have to be in order."""
+"""Certificates and tokens tolerate a few seconds; records of several hosts must stay in order."""
 
 TIME = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?(Z|[+-]\d\d:\d\d)$")
 
@@ -114,10 +114,10 @@ def judge_docker(version: str, api: str) -> Check:
 
 
 def judge_accelerators(facts: HostFacts, detect: bool = True) -> list[Check]:
-    """Whether containers can be given the accelerators that are there.
+    """Whether containers can use the host's accelerators.
 
     Args:
-        detect: Whether they are detected; else the fleet file lists them.
+        detect: Whether the survey detects them; else the fleet file lists them.
     """
     if not detect:
         return [fine("accelerators", "written down in the fleet file")]
@@ -139,7 +139,7 @@ def judge_accelerators(facts: HostFacts, detect: bool = True) -> list[Check]:
 
 
 def judge_toolkit(facts: HostFacts, runtimes: tuple[str, ...]) -> list[Check]:
-    """Whether Docker on this machine knows how to hand out the NVIDIA GPUs that are there."""
+    """Whether Docker on this machine has a runtime for the machine's NVIDIA GPUs."""
     if "nvidia" in runtimes or not any(item.type == "cuda" for item in facts.accelerators):
         return []
     found = "Docker lists no runtime `nvidia`: containers may not get the GPUs"
@@ -147,7 +147,7 @@ def judge_toolkit(facts: HostFacts, runtimes: tuple[str, ...]) -> list[Check]:
 
 
 def judge_disks(images: int | None, models: int | None) -> list[Check]:
-    """Whether there is room, in bytes, for images and models; None = not looked at."""
+    """Whether images and models have enough free bytes on disk; None = not measured."""
     checks = []
     fix = f"Have {human_bytes(LITTLE_DISK)} free: remove unused images with `docker image prune`."
     for name, free in (("disk of images", images), ("disk of models", models)):
@@ -158,26 +158,26 @@ def judge_disks(images: int | None, models: int | None) -> list[Check]:
 
 
 def seconds_ahead(time: str, began: float, ended: float) -> float | None:
-    """How far a clock is ahead of this machine's, less what asking it took.
+    """How far a clock is ahead of this machine's; the time of the request is not counted.
 
     Args:
-        time: The time by that clock, as Docker writes it: RFC 3339 with any time zone.
-        began: When the question was sent, in seconds since 1970.
-        ended: When it had answered.
+        time: That clock's time in Docker's format: RFC 3339 with any time zone.
+        began: When the request was sent, in seconds since 1970.
+        ended: When the response had arrived, in seconds since 1970.
 
     Returns:
-        Seconds, negative where it is behind; None where the time cannot be read.
+        Seconds, negative where the clock is behind; None where `time` cannot be parsed.
     """
     parts = TIME.match(time)
     if not parts:
         return None
     theirs = datetime.fromisoformat(f"{parts[1]}{parts[2].replace('Z', '+00:00')}").timestamp()
-    # Its fraction of a second is left out, and it was read at some time in between.
+    # `theirs` drops the fraction of a second; the host read it between `began` and `ended`.
     return min(0.0, theirs + 1 - began) or max(0.0, theirs - ended)
 
 
 def judge_clock(ahead: float) -> Check:
-    """Whether two clocks agree."""
+    """Whether a host's clock agrees with this machine's."""
     if abs(ahead) <= CLOCK_SECONDS:
         return fine("clock", f"within {human_seconds(max(1.0, abs(ahead)))} of this machine's")
     way = "ahead of" if ahead > 0 else "behind"
@@ -189,10 +189,10 @@ def judge_clock(ahead: float) -> Check:
 
 
 def judge_bind(bind: str, port: int, trouble: str) -> Check:
-    """Whether engines on a host can be reached from here.
+    """Whether this machine can reach engines on a host.
 
     Args:
-        trouble: Why it could not be reached; empty = it could.
+        trouble: Why this machine could not reach it; empty = it could.
     """
     if not trouble:
         return fine("bind", f"{bind}:{port} can be reached from here")
@@ -207,7 +207,7 @@ def judge_neighbours(troubles: Mapping[str, str]) -> Check:
     """Whether a host reaches the engines of others.
 
     Args:
-        troubles: By name of the other host why it could not be reached; empty = it could.
+        troubles: By name of the other host: why it could not be reached; empty = it could.
     """
     wrong = {name: trouble for name, trouble in troubles.items() if trouble}
     if not wrong:

@@ -1,4 +1,4 @@
-"""What is reserved for a release: accelerator memory, RAM and ports of hosts."""
+"""Claims: accelerator memory, RAM, cores and ports that are reserved for a release."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -9,10 +9,10 @@ from moorage.common.values import Value
 
 
 class Resource(StrEnum):
-    """What can be claimed."""
+    """Kinds of resources that a release claims."""
 
     ACCELERATOR = "accelerator"
-    """Memory of one accelerator, in bytes; `index` is the accelerator's."""
+    """Memory of one accelerator, in bytes; `index` is the accelerator's index."""
 
     RAM = "ram"
     """RAM of the host, in bytes; `index` is 0."""
@@ -26,14 +26,13 @@ class Resource(StrEnum):
 
 @dataclass(slots=True, unsafe_hash=True)
 class Claim:
-    """One reservation on one host. Immutable by use: a frozen one takes longer to make.
+    """One reservation on one host. Never modified; not frozen, since that makes it slower.
 
     Attributes:
-        index: Which one, where a host has several.
-        release: Release that holds it; empty while it is only proposed.
-        pending: Whether the release has not been proven yet, so that what it claims may not be
-            in use yet.
-        links: Whether it only joins the hosts of a replica; the ledger does not keep that.
+        index: Number of the resource, where a host has several.
+        release: Release that holds the claim; empty while it is only proposed.
+        pending: Whether the release is not proven yet, so that its claims may still be unused.
+        links: Whether it is only a port that joins a replica's hosts; not stored in the ledger.
     """
 
     host: str
@@ -46,10 +45,10 @@ class Claim:
 
 
 class Capacity(Value):
-    """How much of a resource a host has, whatever is claimed; what is never claimed is left out.
+    """How much of a resource a host has for claims, claimed or not; reserves are subtracted.
 
     Attributes:
-        index: Which one, where a host has several.
+        index: Number of the resource, where a host has several.
     """
 
     resource: Resource
@@ -58,7 +57,7 @@ class Capacity(Value):
 
 
 def by_host(claims: Iterable[Claim]) -> dict[str, list[Claim]]:
-    """The claims of each host that has any, in their order."""
+    """The claims by host, in their order; hosts without claims are absent."""
     hosts: dict[str, list[Claim]] = defaultdict(list)
     for claim in claims:
         hosts[claim.host].append(claim)
@@ -66,7 +65,7 @@ def by_host(claims: Iterable[Claim]) -> dict[str, list[Claim]]:
 
 
 def remainder(held: Sequence[Claim], used: Sequence[Claim]) -> tuple[Claim, ...]:
-    """What is left of claims when others take their part of the same resources."""
+    """Claims less the amounts that other claims use of the same resources."""
     taken: Counter[tuple[str, Resource, int]] = Counter()
     for claim in used:
         taken[claim.host, claim.resource, claim.index] += claim.amount

@@ -1,4 +1,4 @@
-"""Ray clusters: what a user writes about one in the fleet file, and how it is reached."""
+"""Ray clusters: their entries in the fleet file, and how to reach them."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from moorage.inventory.access import Access
 from moorage.spec import SecretName
 
 GPU = "GPU"
-"""Ray's name of accelerators of NVIDIA and AMD."""
+"""Ray's resource name for accelerators of NVIDIA and AMD."""
 
 
 class ClusterSnapshot(Value):
     """A Ray cluster at one moment.
 
     Attributes:
-        address: The way to its dashboard, as `Access.url` writes it.
+        address: How to reach its dashboard, as `Access.url` returns it.
         total: Resources of all nodes by Ray's name: `GPU`, `CPU`, `accelerator_type:H100`, ...
-        free: What of them nobody holds; None = the cluster does not tell (yet).
+        free: The unused part of `total`; None = the cluster does not report it (yet).
     """
 
     name: str
@@ -45,12 +45,12 @@ class ClusterSnapshot(Value):
 
     @property
     def accelerators(self) -> int:
-        """Accelerators of all nodes."""
+        """Number of accelerators of all nodes."""
         return int(self.total.get(GPU, 0))
 
     @property
     def accelerators_free(self) -> int | None:
-        """Those that nobody holds; None = the cluster does not tell."""
+        """Number of unused accelerators; None = the cluster does not report it."""
         return None if self.free is None else int(self.free.get(GPU, 0))
 
 
@@ -93,5 +93,5 @@ class RayCluster(InputValue):
 
     @property
     def access(self) -> Access:
-        """The way to its dashboard."""
+        """How to reach its dashboard."""
         return Access(address=self.dashboard, token=self.token or "")

@@ -1,6 +1,6 @@
-"""Accelerator types as data: how a container or a process gets the devices that were claimed.
+"""Accelerator types as data: how a container or a process gets its claimed devices.
 
-Only what is verified is in the table; a type that no container can use has a `refusal`.
+The table holds verified facts only; a type that no container can use has a `refusal`.
 Sources, by type: AMD's pages on ROCm in Docker; the quick start of vllm-ascend; vLLM's own images
 and platforms; Intel's pages on Gaudi; the device lists of GPUStack's runtime (`deployer/cdi/`).
 """
@@ -11,23 +11,24 @@ from moorage.common.values import Value
 from moorage.inventory.snapshot import Accelerator
 
 RENDER_NODES = "/dev/dri"
-"""Directory of the nodes of all graphics devices; Docker hands out every device in it."""
+"""Directory with the nodes of all graphics devices; Docker passes on every device in it."""
 
 
 class DeviceKind(Value):
-    """How accelerators of one type are handed out.
+    """How containers and processes get accelerators of one type.
 
     Attributes:
         visibility: Variable that names a process's devices, by index; empty = none is known.
-        order: Variable and value that make it count as the driver does.
-        requested: Whether a container requests them by their identifiers.
+        order: Variable and value that make the indexes follow the driver's order.
+        requested: Whether a container requests devices by their identifiers.
         shared: Device nodes that every container of the type needs.
-        node: Node of one device, with `{index}`; empty = it has none of its own.
-        renders: Whether each has a render node, known from the survey (AMD) or the fleet file.
-        mounts: Files of the host's driver, mounted read-only at the same place.
-        runtime: Docker runtime that hands them out; empty = the daemon's own.
+        node: Node of one device, with `{index}`; empty = devices have no nodes of their own.
+        renders: Whether each device has a render node, known from the survey (AMD) or the fleet
+            file.
+        mounts: Files of the host's driver, mounted read-only at the same path.
+        runtime: Docker runtime that adds the devices; empty = the daemon's default.
         chosen_by: Variable that names the devices to that runtime, by index.
-        refusal: Why a container cannot have them; empty = it can.
+        refusal: Why a container cannot have the devices; empty = it can.
     """
 
     visibility: str = ""
@@ -106,7 +107,7 @@ DEVICES: dict[str, DeviceKind] = {
     "xpu": DeviceKind(
         visibility="ZE_AFFINITY_MASK",
         renders=True,
-        # oneCCL looks its devices up by their place on the bus.
+        # oneCCL finds its devices by their PCI address.
         mounts=("/dev/dri/by-path",),
         remedy=_driver("Intel's graphics driver", "the nodes of /dev/dri"),
     ),
@@ -125,25 +126,25 @@ DEVICES: dict[str, DeviceKind] = {
         refusal="it is not verified how a container gets accelerators of mlu",
     ),
 }
-"""By accelerator type, as the fleet and the catalogue of images name it."""
+"""By accelerator type, under the names of the fleet and of the image catalogue."""
 
 UNKNOWN = DeviceKind(refusal="nothing is known of accelerators of this type")
 
 
 def device_kind(accelerator_type: str) -> DeviceKind:
-    """How a type is handed out; one that is not in the table is refused everywhere."""
+    """The `DeviceKind` of a type; a type that is not in the table is always refused."""
     return DEVICES.get(accelerator_type, UNKNOWN)
 
 
 def process_refusal(accelerator_type: str) -> str:
-    """Why a process cannot be limited to its accelerators of a type; empty = it can."""
+    """Why a process cannot be limited to its own accelerators of a type; empty = it can."""
     if device_kind(accelerator_type).visibility:
         return ""
     return f"no variable is known that limits a process to its accelerators of {accelerator_type}"
 
 
 def device_nodes(kind: DeviceKind, accelerators: Sequence[Accelerator]) -> tuple[str, ...]:
-    """The nodes that a container needs for its accelerators; none where a runtime adds them."""
+    """Device nodes that a container needs for its accelerators; none where a runtime adds them."""
     if kind.node:
         return (*kind.shared, *(kind.node.format(index=item.index) for item in accelerators))
     if not kind.renders:
@@ -152,7 +153,7 @@ def device_nodes(kind: DeviceKind, accelerators: Sequence[Accelerator]) -> tuple
 
 
 def sees_others(kind: DeviceKind, accelerators: Sequence[Accelerator]) -> bool:
-    """Whether a container with these nodes sees accelerators that are not its own."""
+    """Whether a container also gets the nodes of accelerators that are not its own."""
     return kind.renders and not _own_nodes(accelerators)
 
 

@@ -1,4 +1,4 @@
-"""What a user writes about hosts: `Fleet`. Without a fleet file, it is this machine, detected."""
+"""The fleet file: `Fleet`, its hosts and clusters. Without a file: this machine, detected."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ VERSION_PATTERN = r"^\d+(\.[\w]+)*$"
 NODE_PATTERN = r"^/dev/dri/renderD\d+$"
 INTERFACE_PATTERN = r"^[A-Za-z0-9_][\w.@-]{0,14}$"
 RAY_LEAST = 32
-"""Ports that Ray's services and workers take at least."""
+"""Fewest ports that Ray's services and workers need."""
 
 PATTERNS_IN_WORDS = {
     ADDRESS_PATTERN: ADDRESS_IN_WORDS,
@@ -46,7 +46,7 @@ PATTERNS_IN_WORDS = {
     ACCOUNT_PATTERN: "the name of an account, without blanks and ':'",
     HOST_PATTERN: "the host of a registry, such as registry.example.com:5000",
 }
-"""What each pattern asks for, in the words of an error message."""
+"""What each pattern requires, in the words of an error message."""
 
 
 class StaticAccelerator(InputValue):
@@ -167,7 +167,7 @@ class Host(InputValue):
             raise ValueError(f"ports {self.ports} must ascend within 1-65535")
         if not 1 <= low <= high - RAY_LEAST + 1 <= 65535:
             raise ValueError(f"ray_ports {self.ray_ports} must ascend, and be {RAY_LEAST} or more")
-        # Who leaves them as they are may never need them.
+        # Default ray_ports may overlap with ports: most hosts never start a Ray cluster.
         wanted = "ray_ports" in self.model_fields_set
         if high > 65535 or (wanted and low <= last and first <= high):
             raise ValueError(f"ray_ports {self.ray_ports} must lie outside of ports {self.ports}")
@@ -179,18 +179,18 @@ class Host(InputValue):
 
     @property
     def access(self) -> Access:
-        """The way to its Docker daemon."""
+        """How to reach its Docker daemon."""
         return access_of(self.address, self.ssh, self.tls)
 
     @property
     def port_range(self) -> tuple[int, int]:
-        """First and last port."""
+        """First and last port for engines."""
         low, high = self.ports.split("-")
         return int(low), int(high)
 
     @property
     def ray_range(self) -> tuple[int, int]:
-        """First and last port of Ray's clusters."""
+        """First and last port for Ray clusters."""
         low, high = self.ray_ports.split("-")
         return int(low), int(high)
 
@@ -245,7 +245,7 @@ class Fleet(InputValue):
             raise ValueError(f"the host name {', '.join(twice)} is used more than once")
         if both := sorted(self.clusters.keys() & set(names)):
             raise ValueError(f"{', '.join(both)} is the name of a host and of a cluster")
-        # Two names for one remote machine would give it away twice.
+        # Two names for one remote machine would let its memory be claimed twice.
         remote = [host.access.machine for host in self.hosts if host.access.is_remote]
         if twice := _repeated(remote):
             raise ValueError(f"the machine {', '.join(twice)} has more than one name")
@@ -256,7 +256,7 @@ class Fleet(InputValue):
 
     @property
     def avoided_hosts(self) -> frozenset[str]:
-        """Hosts on which nothing new is placed at all."""
+        """Hosts that take no new placement on any accelerator."""
         return frozenset(one.host for one in self.avoid if not one.accelerators)
 
 
@@ -264,16 +264,16 @@ SITE_LABEL = "site"
 
 
 def at_site(fleet: Fleet, site: str) -> Fleet:
-    """The part of a fleet that can be reached from a site.
+    """The hosts of a fleet that a site can reach, as a fleet.
 
     Args:
-        site: Where the flow runs; empty = all hosts are reached from here.
+        site: Where the flow runs; empty = this machine can reach all hosts.
 
     Returns:
-        The hosts of that site and those that name none, such as this machine.
+        The hosts of that site and those without a site, such as this machine.
 
     Raises:
-        Failure: `BAD_FLEET` when there is none.
+        Failure: `BAD_FLEET` when no host remains.
     """
     if not site:
         return fleet

@@ -1,4 +1,4 @@
-"""What a fleet file says about engines: their versions, each with image, entrypoint and command."""
+"""Engines in the fleet file: their versions, each with image, entrypoint and command."""
 
 import shlex
 from typing import Annotated, ClassVar
@@ -71,12 +71,12 @@ class EngineVersions(InputValue):
     )
 
     def find(self, version: str) -> tuple[str, EngineVersion] | None:
-        """A configured version (default: `default_version`) with its name."""
+        """A configured version and its name; `default_version` where `version` is empty."""
         wanted = version or self.default_version or ""
         return (wanted, self.versions[wanted]) if wanted in self.versions else None
 
     def find_or_newest(self, version: str) -> tuple[str, EngineVersion] | None:
-        """The same, of an engine that has no versions but these: the newest stands in."""
+        """Like `find`, for a custom engine: the newest configured version is the fallback."""
         if found := self.find(version):
             return found
         return self.find(max(self.versions, key=version_key)) if self.versions else None
@@ -88,13 +88,13 @@ class CatalogueRow(Value):
     Attributes:
         accelerator_type: `cuda`, `rocm`, ... or `cpu`.
         template: Reference, with `{version}` where one row stands for many versions.
-        publisher: Who builds it, in words for the reason of a choice.
-        runtime: Version of the accelerator runtime in the image, such as `12.9`; empty = it is not
-            known, or there is none.
-        variant: Chip family that it is built for, where a runtime has several.
-        since: First engine version of the row, included; empty = from the beginning.
-        before: First engine version that is not of the row any more; empty = none.
-        deprecated: Taken only when a spec names its version.
+        publisher: Who builds it, as reasons of a choice name it.
+        runtime: Version of the accelerator runtime in the image, such as `12.9`; empty = unknown,
+            or no runtime.
+        variant: Chip family that the image is built for, where a runtime has several.
+        since: First engine version of the row; empty = no lower limit.
+        before: First engine version after the row; empty = no upper limit.
+        deprecated: Chosen only when a spec names its version.
     """
 
     engine: EngineName
@@ -110,11 +110,11 @@ class CatalogueRow(Value):
 
     @property
     def only_version(self) -> str:
-        """The engine version of a row that stands for one image; empty = it stands for many."""
+        """The engine version of a row for a single image; empty = the row covers many versions."""
         return "" if "{version}" in self.template else self.since
 
     def has(self, version: str) -> bool:
-        """Whether an engine version is published by this row."""
+        """Whether this row has an image of an engine version."""
         if self.only_version:
             return version == self.only_version
         key = version_key(version)

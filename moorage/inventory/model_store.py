@@ -1,4 +1,4 @@
-"""Where a model has its place in a store: the same on every machine."""
+"""The directory of each model in a store: the same layout on every machine."""
 
 import hashlib
 
@@ -6,15 +6,15 @@ HUB = "hf://"
 S3 = "s3://"
 
 MANIFEST = ".moorage.json"
-"""In the directory of each complete model: what it holds, as JSON with an indent of one."""
+"""File in the directory of each complete model: its contents, as JSON with an indent of one."""
 
 
 SELECTED = "--"
-"""Between the folder of a source and what tells its selections of files apart."""
+"""Separates the folder name of a source from the hash of a selection of its files."""
 
 
 def selection(source: str, files: str | None) -> str:
-    """A remote source with the pattern of what is taken from it: each has a place of its own."""
+    """A remote source with the pattern of its selected files; each pattern has its own folder."""
     return f"{source}#{files}" if files and not is_local(source) else source
 
 
@@ -24,7 +24,7 @@ def repository(source: str) -> str:
 
 
 def folder_name(source: str) -> str:
-    """The folder of a source: its repository's name, or that of a directory with its fingerprint.
+    """The folder name of a source: its repository, or the name and a hash of a path.
 
     Args:
         source: As in the spec (`hf://org/repo`, `s3://bucket/prefix` or `file:///directory`), or as

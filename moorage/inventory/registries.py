@@ -1,4 +1,4 @@
-"""Which registries images are taken from, and how they are logged in to."""
+"""The registries that images come from, and their logins."""
 
 from typing import Annotated
 
@@ -14,7 +14,7 @@ HOST_PATTERN = rf"^{ADDRESS}$"
 ACCOUNT_PATTERN = r"^[^\s:\x00]+$"
 DOCKER_HUB = "docker.io"
 HUB_NAMES = ("", DOCKER_HUB, "index.docker.io")
-"""What stands for it in a reference; the last one is its older name, which Docker still knows."""
+"""Docker Hub's names in a reference; the last is an older name that Docker still accepts."""
 
 RegistryName = Annotated[str, StringConstraints(pattern=REGISTRY_PATTERN)]
 RegistryHost = Annotated[str, StringConstraints(pattern=HOST_PATTERN)]
@@ -57,7 +57,7 @@ class Registries(InputValue):
     )
 
     def places(self, reference: str) -> tuple[str, ...]:
-        """The references to try, in order; an explicit registry has no other place."""
+        """The references to try, in order; one with an explicit registry is tried only there."""
         parsed = parse_reference(reference)
         found = [parsed.at(self.default or "")]
         if self.fallback:

@@ -1,4 +1,4 @@
-"""The fleet at one moment: what is there, what is claimed, what is really in use."""
+"""The fleet at one moment: its hardware, claims, and the memory and ports in use."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NOT_CONFIGURED = EngineVersions.defaults()
 
 
 class Accelerator(Value):
-    """One accelerator of a host. Memory in bytes; `memory_free` is what the device reports."""
+    """One accelerator of a host. Memory in bytes; the device reports `memory_free`."""
 
     type: str
     index: int
@@ -45,7 +45,7 @@ class Accelerator(Value):
 
     @property
     def identifier(self) -> str:
-        """Its identity on its host: its UUID, or its index as text."""
+        """Its identity on its host: the UUID, or the index as text."""
         return self.uuid or str(self.index)
 
 
@@ -62,17 +62,17 @@ class HostSnapshot(Value):
 
     Attributes:
         unreachable: Why the host could not be surveyed; empty = it could.
-        troubles: What could not be found out about it, and why.
+        troubles: Facts that the survey could not determine, and why.
         docker: Version of its Docker; empty = it has none, or was not surveyed.
-        ram_free: Bytes of RAM that are really available now.
+        ram_free: Bytes of RAM that are available now.
         ram_reserve: Bytes of RAM that are never claimed.
         accelerator_reserve: Bytes of each accelerator that are never claimed.
         links: Indexes of accelerators that NVLink joins, by group; empty = none, or unknown.
-        models: What is staged there already, as `source@revision`.
-        images: References and digests of the images that are there already.
+        models: Models that are already staged on the host, as `source@revision`.
+        images: References and digests of the images that are already on the host.
         catalogue: Images for its hardware in addition to the official ones.
         store: Directory in which a remote host keeps models; empty = this machine's store.
-        interface: Network interface to the other hosts; empty = not known.
+        interface: Network interface to the other hosts; empty = unknown.
     """
 
     name: str
@@ -112,20 +112,20 @@ class HostSnapshot(Value):
         return next((item for item in self.programs if item.engine == engine), None)
 
     def engine_versions(self, engine: str) -> EngineVersions:
-        """What the fleet says about an engine, by its name or a custom engine's own."""
+        """The fleet's versions of an engine, by its name; a custom engine has its own name."""
         return self.engines.get(engine, NOT_CONFIGURED)
 
     def first(self, kind: str) -> Accelerator | None:
-        """The first accelerator of a type; those of one type share their driver."""
+        """The first accelerator of a type; all of one type share their driver."""
         return next((item for item in self.accelerators if item.type == kind), None)
 
     def accelerator_name(self, identifiers: Collection[str]) -> str:
-        """Name of the first of some accelerators; empty = none of them is there."""
+        """Name of the first accelerator with one of these identifiers; empty = none has."""
         found = (item.name for item in self.accelerators if item.identifier in identifiers)
         return next(found, "")
 
     def claimed(self, resource: Resource, index: int = 0) -> int:
-        """Bytes (or ports) of a resource that are claimed."""
+        """The claimed amount of a resource."""
         return sum(
             claim.amount
             for claim in self.claims
@@ -134,7 +134,7 @@ class HostSnapshot(Value):
 
     @property
     def capacities(self) -> tuple[Capacity, ...]:
-        """The memory that can be claimed when nothing is: RAM, and of each accelerator."""
+        """The memory that could be claimed without any claims: RAM, and each accelerator's."""
         ram = Capacity(resource=Resource.RAM, amount=self.ram_total - self.ram_reserve)
         reserve = self.accelerator_reserve
         return (
@@ -150,7 +150,7 @@ class HostSnapshot(Value):
         )
 
     def with_claims(self, claims: tuple[Claim, ...]) -> HostSnapshot:
-        """The same host, with these claims instead of the ones it was surveyed with."""
+        """The same host with its share of these claims in place of its own."""
         own = tuple(claim for claim in claims if claim.host == self.name)
         return self.model_copy(update={"claims": own})
 
@@ -170,13 +170,13 @@ class FleetSnapshot(Value):
         return next(cluster for cluster in self.clusters if cluster.name == name)
 
     def engine_versions(self, engine: str) -> EngineVersions:
-        """What the fleet says about an engine; all of its hosts say the same."""
+        """The fleet's versions of an engine; all hosts have the same."""
         return self.hosts[0].engine_versions(engine)
 
     def with_ports_in_use(self, claims: Iterable[Claim]) -> FleetSnapshot:
-        """The same fleet, where something listens on every port of some claims.
+        """The same fleet with every port of some claims in use.
 
-        A survey does not see it on a remote host without the helper image.
+        Without the helper image, a survey of a remote host does not see ports in use.
         """
         found = [claim for claim in claims if claim.resource == Resource.PORT]
         hosts = []
@@ -186,9 +186,9 @@ class FleetSnapshot(Value):
         return self.model_copy(update={"hosts": tuple(hosts)})
 
     def without(self, release: str) -> FleetSnapshot:
-        """The same fleet as if a release held nothing.
+        """The same fleet without the claims of a release.
 
-        What the release really uses counts as free again: it will be stopped first.
+        The memory that the release uses counts as free: the release will be stopped first.
         """
         hosts = tuple(_without(host, release) for host in self.hosts)
         return self.model_copy(update={"hosts": hosts})
@@ -198,7 +198,7 @@ def _without(host: HostSnapshot, release: str) -> HostSnapshot:
     freed = [claim for claim in host.claims if claim.release == release]
     if not freed:
         return host
-    # What a release claims that is not proven yet may not be in use at all.
+    # A pending release may not use its claims yet, so they do not count as freed memory.
     ports = {claim.index for claim in freed if claim.resource == Resource.PORT}
     ram, memory = 0, Counter[int]()
     for claim in freed:

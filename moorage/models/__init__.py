@@ -1,1 +1,1 @@
-"""What a model is: its files, its configuration, its weights."""
+"""Models: their files, configuration and weights."""

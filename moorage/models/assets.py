@@ -1,4 +1,4 @@
-"""What a spec needs from elsewhere: the model, its LoRA adapters, its draft model."""
+"""The downloads of a spec: the model, its LoRA adapters, its draft model."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,13 +12,14 @@ from moorage.spec.patterns import AUTO_FILES
 
 
 class Asset(Value):
-    """Something that has to be on the host.
+    """A model or adapter that the host needs.
 
     Attributes:
         name: Name of the model or adapter; `draft` for the draft model.
-        trust_remote_code: Whether Python code that comes with it may run.
-        anything: Whether a directory without a configuration will do: a custom engine may know it.
-        files: Pattern of the weight files that are taken; None = all of one format.
+        trust_remote_code: Whether its own Python code may run.
+        anything: Whether a directory without a configuration is accepted: a custom engine may load
+            it.
+        files: Pattern of the weight files to download; None = all of one format.
     """
 
     role: AssetRole
@@ -32,23 +33,23 @@ class Asset(Value):
 
     @property
     def selection(self) -> str:
-        """Its source, with the pattern of what is taken from it."""
+        """Its source, with the pattern of the selected files."""
         return selection(self.source, self.files)
 
     @property
     def step(self) -> str:
-        """What distinguishes its steps from those of the model; empty for the model itself."""
+        """Suffix that tells its steps from those of the model; empty for the model itself."""
         return "" if self.role == AssetRole.MODEL else f" {self.name}"
 
 
 SourceRequest = ModelSpec | Asset
-"""What names a source and its revision."""
+"""A value that names a source and its revision."""
 
 
 def assets_of(spec: ModelSpec) -> tuple[Asset, ...]:
-    """Everything that a spec names: the model first, then its adapters, then the draft model.
+    """All assets of a spec: the model first, then its adapters, then the draft model.
 
-    With `files: auto` nothing is selected: a deploy puts the pattern of its choice there before.
+    With `files: auto` no files are selected: a deploy replaces `auto` by a pattern beforehand.
     """
     model = Asset(
         role=AssetRole.MODEL,
@@ -76,7 +77,7 @@ def assets_of(spec: ModelSpec) -> tuple[Asset, ...]:
 
 
 def adapter_asset(adapter: AdapterSpec) -> Asset:
-    """A LoRA adapter of a spec."""
+    """The asset of a LoRA adapter in a spec."""
     return Asset(
         role=AssetRole.ADAPTER,
         name=adapter.name,
@@ -91,11 +92,11 @@ LORA = "LORA"
 """The only `peft_type` that engines load; PEFT has some thirty."""
 
 LARGEST_RANK = 512
-"""What vLLM takes for `--max-lora-rank` ends there (0.32, `config/lora.py`)."""
+"""Largest value that vLLM accepts for `--max-lora-rank` (0.32, `config/lora.py`)."""
 
 
 def largest_rank(config: Mapping[str, Any] | None) -> int | None:
-    """The largest rank in an `adapter_config.json`: its `r`, or that of single layers."""
+    """The largest rank in an `adapter_config.json`: of `r` and of the ranks of single layers."""
     if not isinstance(config, Mapping):
         return None
     pattern = config.get("rank_pattern")
@@ -120,10 +121,11 @@ def require_lora(config: Mapping[str, Any]) -> None:
 
 
 def require_rank(name: str, stated: int | None, config: Mapping[str, Any]) -> None:
-    """Check that a stated rank holds the adapter.
+    """Check that a stated rank is large enough for the adapter.
 
     Raises:
-        Failure: `BAD_SPEC` when it is too small, or either is too large for any engine.
+        Failure: `BAD_SPEC` when the stated rank is too small, or either rank too large for any
+            engine.
     """
     real = largest_rank(config)
     rank = max(stated or 0, real or 0)
@@ -142,15 +144,15 @@ def require_rank(name: str, stated: int | None, config: Mapping[str, Any]) -> No
 
 
 def base_model(config: Mapping[str, Any]) -> str:
-    """The model that an adapter was made for, as its maker named it; empty = unknown."""
+    """The base model that the adapter's configuration names; empty = unknown."""
     return str(config.get("base_model_name_or_path") or "")
 
 
 def is_made_for(base: str, source: str) -> bool:
-    """Whether an adapter's base model seems to be a source.
+    """Whether an adapter's base model seems to be the model of a source.
 
-    Where either is a directory, only the last part of the path is compared: it is all that the
-    maker's machine and this one may have in common. An empty base counts as any.
+    Where either is a directory, only the last part of the path is compared: the rest may differ
+    between the author's machine and this one. An empty base matches any source.
     """
     if not base:
         return True

@@ -1,8 +1,8 @@
 """A model's configuration: its parts, its context length, and the limits of its fields.
 
-The limits are checked once, where a configuration is read. Fields that decide about memory, time
-or output have a type and bounds; any other may hold any JSON. A list is checked item by item, for
-some models give a number for each layer.
+The limits are checked once, where a configuration is read. Fields that affect memory, time or
+output have a type and bounds; any other may hold any JSON. A list is checked item by item, since
+some models have a number for each layer.
 """
 
 import math
@@ -24,11 +24,11 @@ LENGTH_KEYS = (
 LAYER_KEYS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 TEXT_CONFIG_KEYS = ("llm_config", "text_config", "thinker_config", "language_config")
 PARTS = (*TEXT_CONFIG_KEYS, "vision_config", "audio_config")
-"""Keys under which a configuration holds further ones."""
+"""Keys of nested configurations."""
 
 
 def architectures(config: Config) -> tuple[str, ...]:
-    """The architectures that a configuration names; empty when it names none."""
+    """The architectures in a configuration; empty when it names none."""
     named = config.get("architectures") or ()
     if isinstance(named, str):
         return (named,)
@@ -36,7 +36,7 @@ def architectures(config: Config) -> tuple[str, ...]:
 
 
 def text_config(config: Config) -> Config:
-    """The part that describes the language model: nested in multimodal models, else the whole.
+    """The configuration of the language model: a nested part in multimodal models, else the whole.
 
     A nested part counts only if it describes attention heads; vLLM decides the same way.
     """
@@ -51,7 +51,7 @@ def text_config(config: Config) -> Config:
 
 
 def apply_overrides(config: Config, overrides: Config) -> dict[str, Any]:
-    """A configuration with what `--hf-overrides` replaces; parts are replaced key by key.
+    """A configuration after `--hf-overrides`; nested parts are merged key by key.
 
     Source: `_apply_dict_overrides` of vLLM 0.32, `config/model.py`.
     """
@@ -69,27 +69,27 @@ def apply_overrides(config: Config, overrides: Config) -> dict[str, Any]:
 def context_length(
     config: Config, unknown: int | None = None, rule: RopeRule = RopeRule.MULTIPLIED
 ) -> int | None:
-    """Longest context in tokens that a configuration stands for; None when it does not say.
+    """Longest context of a configuration in tokens; None when it is unknown.
 
-    Where it names no length, `unknown` is scaled.
+    Where the configuration has no length, `unknown` is scaled instead.
     """
     text = text_config(config)
     lengths = [length for key in LENGTH_KEYS if (length := first_int(text, key))]
     length = min(lengths, default=unknown)
     kinds = (str(part.get("model_type") or "") for part in (config, text))
     if length is None or any("gemma3" in kind for kind in kinds):
-        return length  # the length of gemma3 is the scaled one
+        return length  # gemma3 configures the length after scaling
     return scaled_length(length, text, rule)
 
 
 Check = Callable[[Any], str]
-"""Says what is wrong with a value that is no list, mapping or null; empty = nothing."""
+"""Describes what is wrong with a value other than a list, mapping or null; empty = nothing."""
 
 MOST_LAYERS = 1_000
 MOST_LABELS = 100_000
 LARGEST_SIZE = 1 << 40
 LARGEST_LENGTH = 10**31
-"""Tokens. Tokenizers write 10**30 where there is no limit."""
+"""Tokens. Tokenizers write 10**30 for no limit."""
 
 LARGEST_FACTOR = 1e6
 LONGEST_NAME = 1024
@@ -97,12 +97,12 @@ LONGEST_LIST = 10_000
 
 
 def require_limits(config: Mapping[str, Any], place: str, cause: Cause) -> None:
-    """Check every field of a configuration, those of its parts included.
+    """Check every field of a configuration and of its nested parts.
 
-    `place` is where it was read, for messages.
+    `place` names where the configuration was read, for messages.
 
     Raises:
-        Failure: With the path of the first field that is beyond its limits.
+        Failure: With the path of the first field that exceeds its limits.
     """
     for path, key, value in _fields(config):
         if problem := _problem(key, value):
@@ -110,7 +110,7 @@ def require_limits(config: Mapping[str, Any], place: str, cause: Cause) -> None:
 
 
 def _fields(config: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str, Any]]:
-    """Each field with its path, those of nested mappings and of lists of mappings too."""
+    """Each field with its path, including fields of nested mappings and of lists of mappings."""
     waiting: list[tuple[tuple[str, ...], Any]] = [((), config)]
     while waiting:
         path, part = waiting.pop()
@@ -130,7 +130,7 @@ def _problem(key: str, value: Any) -> str:
 
 
 def _plain(value: Any) -> Iterator[Any]:
-    """The value, or the values in it, without nulls."""
+    """The value itself, or the values nested in it, without nulls."""
     waiting = [value]
     while waiting:
         item = waiting.pop()
@@ -164,7 +164,7 @@ def _name(value: Any) -> str:
 
 
 def _looped(value: Any) -> str:
-    """Numbers of layers, under any name: configuration classes count up to them."""
+    """Check of numbers of layers under any name: configuration classes loop up to them."""
     if isinstance(value, str) and len(value) > LONGEST_LIST:
         return f"has {len(value):,} characters, more than {LONGEST_LIST:,}"
     if isinstance(value, int | float) and not abs(value) <= MOST_LABELS:
@@ -210,4 +210,4 @@ CHECKS: dict[str, Check] = {
     **dict.fromkeys(_FACTORS, _between(0, LARGEST_FACTOR)),
     **dict.fromkeys(_NAMES.split(), _name),
 }
-"""Checks by the name of the field, wherever in the configuration it is."""
+"""Checks by the name of the field, at any depth of the configuration."""

@@ -1,4 +1,4 @@
-"""Which files of a directory an engine needs: metadata and one weight family, or a LoRA adapter."""
+"""The files of a directory that an engine needs: metadata and one weight family, or an adapter."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,33 +22,33 @@ WEIGHT_FAMILIES: dict[str, tuple[str, ...]] = {
     "pt": (".pt", ".pth"),
     GGUF: (".gguf",),
 }
-"""Families in the order in which engines prefer them; vLLM and transformers agree on it."""
+"""Families in the order of engines' preference; vLLM and transformers agree on the order."""
 
 SHARD = re.compile(r"-\d{5}-of-\d{5}(?=\.gguf$)")
-"""How the parts of one GGUF model are numbered."""
+"""Number of a part in the file names of one GGUF model."""
 
 PROJECTOR = "mmproj"
-"""In the name of a GGUF file that turns pictures and sound into embeddings for a model."""
+"""Part of the name of a GGUF file that turns images and audio into embeddings for a model."""
 
 IMATRIX = "imatrix"
-"""In the name of a GGUF file that only says which weights matter to whoever quantizes them."""
+"""Part of the name of a GGUF file with the importance of weights, used only for quantizing."""
 
 DUPLICATES = ("consolidated", "original/", "onnx/", "openvino/", "gguf/", "metal/")
-"""Files and folders that repeat the same weights in another layout."""
+"""Prefixes of files and folders that repeat the same weights in another layout."""
 
 UNUSED_SUFFIXES = (
     *(".onnx", ".h5", ".msgpack", ".ot", ".tflite", ".mlmodel"),
     *(".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".mp4", ".pdf"),
 )
-"""Formats that no engine here loads, and the pictures of the model's page."""
+"""Formats that no supported engine loads, and images of the model's page."""
 
 BIN_NOT_WEIGHTS = ("training_args.bin", "optimizer.bin", "scheduler.bin", "random_states")
 
 MODULE_FOLDER = re.compile(r"\d+_\w+")
-"""How sentence-transformers names the folder of a layer that follows the model: `2_Dense`."""
+"""Folder name in sentence-transformers of a layer that follows the model: `2_Dense`."""
 
 INDEX_LIMITS = JsonLimits(size=64 * MIB, depth=8, entries=600_000)
-"""An index has a line for each tensor: 9 MB for 90,000 of them."""
+"""An index has a line for each tensor: 9 MB for 90,000 tensors."""
 
 LARGEST_TOTAL = 1 << 63
 LONGEST_NAME = 1024
@@ -68,7 +68,7 @@ Choice = tuple[str, tuple[ModelFile, ...], tuple[SkippedFile, ...]]
 class Index:
     """The weight files that an index names, by their paths inside the model.
 
-    `total_size` are the bytes of all tensors; None = it does not say.
+    `total_size` is the bytes of all tensors; None = not in the index.
     """
 
     files: frozenset[str]
@@ -76,14 +76,14 @@ class Index:
 
 
 def choose_files(files: Sequence[ModelFile], pattern: str = "") -> Choice:
-    """Split the files of a model into those to have and those to leave.
+    """Split the files of a model into chosen and skipped ones.
 
     Args:
-        pattern: Of the weight files to have; empty = all of the family that engines prefer.
+        pattern: Pattern of weight files; empty = all files of the family that engines prefer.
 
     Raises:
-        Failure: `SOURCE_INCOMPLETE` when there is no weight file, or none that the pattern names,
-            or no config.json beside weights that do not tell what they are.
+        Failure: `SOURCE_INCOMPLETE` when there is no weight file, or none that matches the pattern,
+            or several GGUF models match, or other weights than GGUF lack a config.json.
     """
     reasons = {file.name: _reason_to_skip(file.name, pattern) for file in files}
     if pattern and not any(_is_model(file.name) and not reasons[file.name] for file in files):
@@ -99,7 +99,7 @@ def choose_files(files: Sequence[ModelFile], pattern: str = "") -> Choice:
         raise Failure(Cause.SOURCE_INCOMPLETE, "there is no config.json")
     models = {SHARD.sub("", file.name) for file in chosen if _is_model(file.name)}
     if family == GGUF and len(models) > 1:
-        # Several GGUF models in one place are several quantisations of one.
+        # Several GGUF models in one source are usually quantizations of one model.
         raise Failure(
             Cause.SOURCE_INCOMPLETE,
             f"which of several GGUF models is meant: {_listed(sorted(models))}",
@@ -112,11 +112,11 @@ def choose_files(files: Sequence[ModelFile], pattern: str = "") -> Choice:
 def gguf_models(
     files: Iterable[ModelFile], *, preferred: bool = False
 ) -> dict[str, list[ModelFile]]:
-    """The GGUF models among the files of a source: the parts of each by its name without numbers.
+    """The GGUF models of a source: the parts of each, by the name without the part's number.
 
     Args:
-        preferred: Whether GGUF is wanted where there is a format that engines prefer; else there
-            are none then.
+        preferred: Whether to return them even where engines would load another format of the
+            source.
     """
     usable = [file for file in files if not _reason_to_skip(file.name)]
     families = _families_by_folder(usable)
@@ -130,24 +130,24 @@ def gguf_models(
 
 
 def model_file(files: Iterable[ModelFile]) -> str:
-    """The file that an engine opens of a GGUF model: its only one, or the first part."""
+    """The file of a GGUF model that an engine opens: the only file, or the first part."""
     return min(file.name for file in files if _is_model(file.name))
 
 
 def projector_file(files: Iterable[ModelFile]) -> str:
-    """The file that turns pictures and sound into embeddings; empty = there is none."""
+    """The file that turns images and audio into embeddings; empty = none."""
     found = (file.name for file in files if is_weight(file.name) and not _is_model(file.name))
     return min(found, default="")
 
 
 def choose_adapter_files(files: Sequence[ModelFile], pattern: str = "") -> Choice:
-    """Split the files of a LoRA adapter: its configuration and its weights, or one GGUF file.
+    """Choose the files of a LoRA adapter: its configuration and weights, or one GGUF file.
 
     Args:
-        pattern: Of the GGUF file to have; empty = the adapter as PEFT saves it, else the only one.
+        pattern: Pattern of the GGUF file; empty = PEFT's files, else the only GGUF file.
 
     Raises:
-        Failure: `SOURCE_INCOMPLETE` when neither is there, or several GGUF files are meant.
+        Failure: `SOURCE_INCOMPLETE` when neither is present, or several GGUF files match.
     """
     needed: tuple[str, ...] = (ADAPTER_CONFIG, ADAPTER_WEIGHTS)
     present = sorted(file.name for file in files)
@@ -183,7 +183,7 @@ def _gguf_adapter(found: Sequence[str], pattern: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """One kind of directory: the name of its configuration, and how its files are chosen."""
+    """A kind of directory: the name of its configuration, and the function that chooses files."""
 
     config: str
     choose: Callable[[Sequence[ModelFile], str], Choice]
@@ -194,25 +194,25 @@ ADAPTER = Layout(ADAPTER_CONFIG, choose_adapter_files)
 
 
 def layout_of(role: AssetRole) -> Layout:
-    """The layout of what has a role."""
+    """The layout of an asset's directory, by the asset's role."""
     return ADAPTER if role == AssetRole.ADAPTER else MODEL
 
 
 def is_weight(name: str) -> bool:
-    """Whether a chosen file holds weights (else it is metadata, small and needed early)."""
+    """Whether a chosen file holds weights; else it is metadata, small and needed early."""
     return bool(_family_of(name))
 
 
 def index_files(family: str, chosen: Sequence[ModelFile]) -> tuple[str, ...]:
-    """Name the chosen files that list the weight files of a family."""
+    """The names of the chosen files that list the weight files of a family."""
     return tuple(file.name for file in chosen if file.name.endswith(f".{family}.index.json"))
 
 
 def read_index(name: str, content: bytes) -> Index:
-    """Read an index of weight files; its name is its path inside the model.
+    """Parse an index of weight files; `name` is its path inside the model.
 
     Raises:
-        Failure: `SOURCE_CORRUPT` when it is malformed, or larger than any index.
+        Failure: `SOURCE_CORRUPT` when it is malformed or exceeds `INDEX_LIMITS`.
     """
     try:
         index = decode(content, INDEX_LIMITS)
@@ -235,10 +235,10 @@ def read_index(name: str, content: bytes) -> Index:
 def follow_indexes(
     chosen: Sequence[ModelFile], skipped: Sequence[SkippedFile], indexes: Mapping[str, Index]
 ) -> Split:
-    """Keep the weight files that the indexes name: with an index, engines load no others.
+    """Keep the weight files that the indexes name: engines load no others of an indexed folder.
 
     Raises:
-        Failure: `SOURCE_INCOMPLETE` when an index names files that are not there.
+        Failure: `SOURCE_INCOMPLETE` when an index names missing files.
     """
     wanted = frozenset().union(*(index.files for index in indexes.values()))
     if missing := sorted(wanted - {file.name for file in chosen}):
@@ -257,7 +257,7 @@ def follow_indexes(
 
 
 def announced_size(indexes: Iterable[Index]) -> int | None:
-    """Bytes of all tensors, as the indexes announce them; None where one does not."""
+    """Bytes of all tensors, according to the indexes; None where an index lacks the number."""
     sizes = [index.total_size for index in indexes]
     return sum(size for size in sizes if size) if sizes and all(sizes) else None
 
@@ -283,11 +283,11 @@ def _split(files: Sequence[ModelFile], reasons: Mapping[str, str]) -> Split:
 def _families_by_folder(candidates: Sequence[ModelFile]) -> dict[str, str]:
     """The family that engines prefer, for each folder that holds the weights of a model.
 
-    A projector may lie at the top while the model has a folder for each quantization.
+    A projector may be in the top folder while the model has a folder for each quantization.
     """
     models = [file.name for file in candidates if _is_model(file.name)]
     present = {(_folder(name), _family_of(name)) for name in models}
-    # The last one that is set wins.
+    # Later keys overwrite earlier ones, so the preferred family comes last.
     return {
         folder: family
         for family in reversed(WEIGHT_FAMILIES)

@@ -1,4 +1,4 @@
-"""The header of a GGUF file: its metadata, its tensors, and their quantised types.
+"""The header of a GGUF file: its metadata, its tensors, and their quantized types.
 
 Source: the format's specification (`docs/gguf.md` of ggml), versions 2 and 3.
 """
@@ -28,7 +28,7 @@ BLOCKS: dict[int, tuple[str, int, int]] = {
     **{23: ("IQ4_XS", 256, 136), 29: ("IQ1_M", 256, 56)},
     **{34: ("TQ1_0", 256, 54), 35: ("TQ2_0", 256, 66)},
 }
-"""Types of tensors by number: name, elements of a block, bytes of a block."""
+"""Types of tensors by number: name, elements per block, bytes per block."""
 
 FORMATS = {
     0: "B",
@@ -43,7 +43,7 @@ FORMATS = {
     11: "q",
     12: "d",
 }
-"""Types of metadata that have a fixed size, as `struct` writes them."""
+"""Types of metadata with a fixed size, as format characters of `struct`."""
 
 WIDTHS = {kind: struct.calcsize(f"<{letter}") for kind, letter in FORMATS.items()}
 
@@ -52,37 +52,37 @@ MOST_DIMENSIONS = 4
 MOST_TENSORS = 250_000
 MOST_ENTRIES = 65_536
 MOST_VALUES = 2_000_000
-"""Texts in arrays: each is read for itself. A vocabulary has 200,000."""
+"""Most values of the metadata that are read one by one. A vocabulary has 200,000 texts."""
 
 ARRAY_VALUES = 20
-"""Texts that an array inside an array counts as."""
+"""Number of values that an array inside an array counts as."""
 
 DEEPEST = 4
-"""Arrays in each other."""
+"""Most levels of nested arrays."""
 
 LONGEST_TEXT = 256
-"""Bytes of a text that is kept."""
+"""Most bytes of a text that is kept."""
 
 LONGEST_LIST = 1024
-"""Numbers of an array that is kept: there may be one for each layer."""
+"""Most numbers of an array that is kept: there may be one for each layer."""
 
 PART = re.compile(r"blk\.\d{1,3}(?=\.)|token_embd(?=\.)|output(?=\.)|")
-"""The beginning of a tensor's name; of any other part it is empty."""
+"""The part of the model at the beginning of a tensor's name; empty for any other part."""
 
 Scalar = int | float | bool | str
 Metadata = dict[str, Scalar | list[Scalar]]
-"""Entries of a header. A longer text is kept as empty, a longer array as its number of values."""
+"""Entries of a header: a text beyond the limit as an empty one, such an array as its length."""
 
 LENGTH = struct.Struct("<Q")
 
 
 class NeedsMore(Exception):
-    """The header goes on beyond the bytes that were read."""
+    """The header is longer than the bytes that were read."""
 
 
 @dataclass(frozen=True, slots=True)
 class GgufHeader:
-    """What the header of one GGUF file tells.
+    """The contents of one GGUF file's header.
 
     Attributes:
         metadata: Its entries by key.
@@ -95,11 +95,11 @@ class GgufHeader:
 
 
 def read_gguf(data: bytes | bytearray, file: ModelFile) -> GgufHeader:
-    """Read the header of one GGUF file, of which `data` is the beginning.
+    """Parse the header of one GGUF file; `data` is the beginning of the file.
 
     Raises:
         NeedsMore: When the header is longer than `data`.
-        Failure: `SOURCE_CORRUPT` when it is no GGUF file, or not a whole one.
+        Failure: `SOURCE_CORRUPT` when it is not a GGUF file, or not a complete one.
     """
     reader = _Reader(data, file)
     if reader.take(4) != MAGIC or reader.number("I") not in VERSIONS:
@@ -126,7 +126,7 @@ def read_gguf(data: bytes | bytearray, file: ModelFile) -> GgufHeader:
 
 
 class _Reader:
-    """Walks through the header."""
+    """Reads a header value by value."""
 
     def __init__(self, data: bytes | bytearray, file: ModelFile) -> None:
         self._data = data
@@ -136,17 +136,17 @@ class _Reader:
 
     @property
     def room(self) -> int:
-        """Bytes of the file from here on."""
+        """Bytes from the current position to the end of the file."""
         return self._file.size - self._at
 
     def take(self, size: int) -> bytes | bytearray:
-        """The next bytes."""
+        """Return the next bytes, and advance."""
         start = self._at
         self.skip(size)
         return self._data[start : self._at]
 
     def skip(self, size: int) -> None:
-        """Pass over bytes."""
+        """Advance by some bytes."""
         self._at += size
         if self._at > self._file.size:
             raise _malformed(self._file, "its header extends beyond its end")
@@ -154,12 +154,12 @@ class _Reader:
             raise NeedsMore
 
     def number(self, kind: str) -> int:
-        """The next number: `I` has 32 bits, `Q` has 64."""
+        """Read the next number: `I` has 32 bits, `Q` has 64."""
         (value,) = struct.unpack(f"<{kind}", self.take(struct.calcsize(kind)))
         return int(value)
 
     def text(self) -> str:
-        """The next text; empty where it is too long to be kept."""
+        """Read the next text; empty where it is too long to keep."""
         size = self.number("Q")
         if size > LONGEST_TEXT:
             self.skip(size)
@@ -167,7 +167,7 @@ class _Reader:
         return bytes(self.take(size)).decode(errors="replace")
 
     def value(self, kind: int, depth: int = 0) -> Scalar | list[Scalar]:
-        """The next value of the metadata."""
+        """Read the next value of the metadata."""
         if kind == STRING:
             self._count(1)
             return self.text()
@@ -201,7 +201,7 @@ class _Reader:
         _require_count(self._values, MOST_VALUES, "values in its arrays", self._file)
 
     def _skip_texts(self, count: int) -> None:
-        """Pass over texts, each with its length before it."""
+        """Skip texts; each follows its length."""
         data, at, last = self._data, self._at, len(self._data) - LENGTH.size
         for _ in range(count):
             if at > last:
@@ -212,14 +212,14 @@ class _Reader:
         self.skip(0)
 
     def tensor(self) -> tuple[str, str, int]:
-        """Name, type and bytes of the next tensor."""
+        """Read name, type and bytes of the next tensor."""
         title = self.text()
         dimensions = self.number("I")
         if dimensions > MOST_DIMENSIONS:
             raise _malformed(self._file, f"a tensor has {dimensions} dimensions")
         elements = prod(self.number("Q") for _ in range(dimensions))
         kind = self.number("I")
-        self.skip(8)  # where it lies
+        self.skip(8)  # the tensor's offset
         if kind not in BLOCKS:
             raise _malformed(self._file, f"a tensor has the unknown type {kind}")
         name, block, size = BLOCKS[kind]

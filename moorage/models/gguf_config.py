@@ -1,6 +1,6 @@
-"""The configuration of a model out of its GGUF header, in the words of config.json.
+"""Converts the GGUF header of a model into a configuration with the keys of config.json.
 
-So all that follows (mode, context, sizes) reads one kind of configuration. Sources of the keys:
+Thus all later steps (mode, context, sizes) read one kind of configuration. Source of the keys:
 `docs/gguf.md` of ggml; of the pooling types: `llama.h` of llama.cpp.
 """
 
@@ -12,19 +12,19 @@ from moorage.models.config import Config
 from moorage.models.gguf import Metadata, Scalar
 
 GGUF = "gguf"
-"""Key of the configuration under which the header's own numbers are kept."""
+"""Key of the configuration that holds the header's own entries."""
 
 ARCHITECTURE = "general.architecture"
 GGUF_PARTS = "gguf_parts"
-"""Key of the bytes of its tensors by the part of the model."""
+"""Key of the configuration that holds the bytes of the tensors by part of the model."""
 
 TEMPLATE = "tokenizer.chat_template"
 TOKENS = "tokenizer.ggml.tokens"
 PROJECTOR = "clip"
-"""Architecture of the files that turn pictures and sound into embeddings (`mmproj`)."""
+"""Architecture of the files that turn images and audio into embeddings (`mmproj`)."""
 
 NO_POOLING, RANK = 0, 4
-"""The pooling types of a model that writes and of a reranker; those between are of embeddings."""
+"""The pooling types of generative models and of rerankers; those between are of embeddings."""
 
 SUFFIXES = {NO_POOLING: "ForCausalLM", RANK: "ForSequenceClassification"}
 
@@ -44,7 +44,7 @@ SIZES = {
     "moe_intermediate_size": "expert_feed_forward_length",
     "sliding_window": "attention.sliding_window",
 }
-"""Keys of config.json, and what follows the architecture in those of the header."""
+"""Keys of config.json, and the keys of the header after the architecture's prefix."""
 
 ENCODERS = ("bert", "nomic-bert", "jina-bert", "jina-bert-v2", "modern-bert", "t5encoder")
 
@@ -52,12 +52,12 @@ ENCODERS = ("bert", "nomic-bert", "jina-bert", "jina-bert-v2", "modern-bert", "t
 def gguf_config(
     metadata: Metadata, sizes: Mapping[str, int], parts: Mapping[str, int] | None = None
 ) -> Config:
-    """The configuration that a header stands for.
+    """The configuration of the model with this header.
 
     Args:
         metadata: Entries of the header of the first file.
-        sizes: Bytes of the tensors by type, of all files.
-        parts: Bytes of the tensors by the part of the model, of all files.
+        sizes: Bytes of the tensors in all files, by type.
+        parts: Bytes of the tensors in all files, by part of the model.
     """
     architecture = str(metadata.get(ARCHITECTURE) or "unknown")
     prefix = f"{architecture}."
@@ -81,10 +81,10 @@ def gguf_config(
 
 
 def gguf_adapter_config(metadata: Metadata) -> Config:
-    """The configuration that the header of a LoRA adapter stands for.
+    """The configuration of the LoRA adapter with this header.
 
     Raises:
-        Failure: `SOURCE_INCOMPLETE` when the file is no LoRA adapter.
+        Failure: `SOURCE_INCOMPLETE` when the file is not a LoRA adapter.
     """
     kind = metadata.get("general.type") or "model"
     if (kind, metadata.get("adapter.type")) != ("adapter", "lora"):
@@ -97,19 +97,19 @@ def gguf_adapter_config(metadata: Metadata) -> Config:
 
 
 def _elements(kind: str) -> Config:
-    """What most of the weights are: plain numbers, or of a quantization."""
+    """The dtype or quantization of most of the weights, as fields of config.json."""
     return (
         {"dtype": PLAIN[kind]} if kind in PLAIN else {"quantization_config": {"quant_method": kind}}
     )
 
 
 def has_template(metadata: Metadata) -> bool:
-    """Whether the file holds a chat template; a long text is kept as an empty one."""
+    """Whether the file holds a chat template; its text may be empty, being too long to keep."""
     return TEMPLATE in metadata
 
 
 def _architecture(name: str, pooling: Any) -> str:
-    """A name as transformers makes them; its end tells what the model is for."""
+    """An architecture name in the style of transformers; its suffix tells the model's mode."""
     plain = "".join(part[:1].upper() + part[1:] for part in name.replace("_", "-").split("-"))
     if not isinstance(pooling, int):
         pooling = 1 if name in ENCODERS else NO_POOLING
@@ -117,6 +117,6 @@ def _architecture(name: str, pooling: Any) -> str:
 
 
 def _number(value: Scalar | list[Scalar] | None) -> int:
-    """A number, or the largest of a list with one for each layer; 0 = there is none."""
+    """The number, or the largest of a list with one for each layer; 0 = none."""
     values = value if isinstance(value, list) else [value]
     return max((one for one in values if type(one) is int), default=0)

@@ -1,4 +1,4 @@
-"""The revision that a companion of a model was pinned to."""
+"""The pinned revision of a companion of a model."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from moorage.common.values import Value
 
 
 class AssetRole(StrEnum):
-    """What something that is downloaded is to the model that is served."""
+    """The role of a download for the served model."""
 
     MODEL = "model"
     ADAPTER = "adapter"
@@ -14,12 +14,12 @@ class AssetRole(StrEnum):
 
 
 class Pin(Value):
-    """What a companion of the model was pinned to.
+    """The pinned revision of one companion of the model.
 
     Attributes:
         name: Name of the adapter; `draft` for the draft model.
         revision: Commit on the hub, or the fingerprint of a local directory.
-        rank: Largest rank of an adapter; None = unknown, or no adapter.
+        rank: Largest rank of an adapter; None = unknown, or not an adapter.
     """
 
     role: AssetRole

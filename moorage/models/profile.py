@@ -1,4 +1,4 @@
-"""A model as the later steps need to know it: what it is for, its context, its sizes.
+"""The facts about a model that later steps need: its mode, context and sizes.
 
 Sources of the rules: vLLM 0.32 (`config/model.py`) for the context length, the architecture names
 of transformers for the mode.
@@ -29,7 +29,7 @@ TRANSCRIBERS = frozenset(
     f"{name}ForConditionalGeneration"
     for name in ("CohereAsr", "FireRedASR2", "FunASR", "MossTranscribeDiarize", "Whisper")
 )
-"""Architectures that turn speech into text and answer nothing else: no path for text is there.
+"""Architectures that only transcribe speech: they have no endpoint for text requests.
 
 Source: `supports_transcription_only` in the models of vLLM 0.32.
 """
@@ -48,10 +48,10 @@ MODE_BY_ARCHITECTURE: tuple[tuple[str, Mode], ...] = (
     ("ChatGLMModel", Mode.COMPLETION),
     ("Model", Mode.EMBEDDING),
 )
-"""What the end of an architecture's name says; the first match wins."""
+"""Mode by the suffix of an architecture's name; the first match wins."""
 
 LABELS_WHEN_UNKNOWN = 2
-"""Of a classifier whose configuration names none (transformers)."""
+"""Number of labels of a classifier whose configuration names none (transformers)."""
 
 LLM, EMBEDDING, RERANKER, IMAGE = "llm", "embedding", "reranker", "image"
 SPEECH_TO_TEXT, TEXT_TO_SPEECH = "speech_to_text", "text_to_speech"
@@ -66,16 +66,16 @@ BY_MODE = {
 
 
 class ModelProfile(Value):
-    """What step `derive` makes.
+    """The result of step `derive`.
 
     Attributes:
-        context_origin: `user`, `derived` (from the configuration) or `default` (nothing there).
+        context_origin: `user`, `derived` (from the configuration) or `default` (not configured).
         layers: Number of hidden layers; None = unknown, as for all the counts below.
-        vision_heads: Attention heads of the vision tower; None = there is none.
-        dtype: Dtype of the weights as configured, such as `bfloat16`; empty = unknown.
+        vision_heads: Attention heads of the vision tower; None = no tower.
+        dtype: Configured dtype of the weights, such as `bfloat16`; empty = unknown.
         quantization: Quantization method, such as `fp8`, `awq`; empty = none.
         format: Format of the weights, such as `safetensors` or `gguf`; empty = not recorded.
-        categories: What it is in the words of the peer's rules, such as `llm`; empty = unknown.
+        categories: Kinds of model in the names of GPUStack's rules, such as `llm`; empty = unknown.
     """
 
     architectures: tuple[str, ...]
@@ -109,13 +109,13 @@ class ModelProfile(Value):
 
 
 def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
-    """Read everything that later steps need from a resolved model.
+    """Derive the facts that later steps need from a resolved model.
 
     Raises:
-        Failure: `BAD_SPEC` when the spec asks for a longer context than the model can have, or
-            overrides a field with what no model has.
+        Failure: `BAD_SPEC` when the spec requests a longer context than the model supports, or
+            overrides a field with a value beyond its limits.
     """
-    # What overrides the configuration for the engine overrides it for every decision here.
+    # The engine's configuration overrides also apply to every decision here.
     overrides = spec.engine.arguments.json_object("--hf-overrides") or {}
     require_limits(overrides, "engine.args: --hf-overrides", Cause.BAD_SPEC)
     config = apply_overrides(model.config, overrides)
@@ -158,7 +158,7 @@ def _sizes(text: Config) -> dict[str, Any]:
 
 
 def _vision_heads(config: Config) -> int | None:
-    """With the heads that pad the tower."""
+    """Attention heads of the vision tower, including its padding heads; None = no tower."""
     vision = config.get("vision_config")
     if not isinstance(vision, Mapping):
         return None
@@ -188,9 +188,9 @@ def _context(spec: ModelSpec, config: Config, warnings: list[str]) -> tuple[int,
 
 
 def _if_multiplied(config: Config, longest: int | None, rule: RopeRule) -> str:
-    """How to get the context of a `yarn` that is not multiplied any more; empty = it is all there.
+    """How to get the context that a multiplied `yarn` would give; empty = it is not longer.
 
-    Model cards from before tell to write only the factor into the configuration.
+    Older model cards advise to write only the factor into the configuration.
     """
     longer = context_length(config)
     if rule == RopeRule.MULTIPLIED or not longest or not longer or longer <= longest:
@@ -217,7 +217,7 @@ def _mode(
 
 
 def _labels(config: Config) -> int:
-    """What a classifier tells apart; vLLM scores and ranks only with a single label.
+    """Number of labels of a classifier; vLLM scores and ranks only with a single label.
 
     A classifier made of two tokens of a language model gives one score (vLLM 0.32, `adapters.py`).
     """

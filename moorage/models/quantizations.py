@@ -1,4 +1,4 @@
-"""The quantizations of a GGUF model that a source holds, in the order in which they are tried."""
+"""The quantizations of a GGUF model in a source, in the order in which a deploy tries them."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -18,12 +18,12 @@ LABEL = re.compile(
     r"(?![a-z0-9])",
     re.IGNORECASE,
 )
-"""What a file name says of its quantization: `Q4_K_M`, `UD-IQ2_XXS`, `BF16`."""
+"""The quantization in a file name: `Q4_K_M`, `UD-IQ2_XXS`, `BF16`."""
 
 PART = re.compile(r"-\d{5}(?=-of-\d{5}\.gguf$)")
 SEPARATORS = re.compile(r"[-_. ]+")
 OTHER_CHARACTERS = re.compile(r"[^\w.@+=/-]", re.ASCII)
-"""What a pattern of files cannot have, or what has a meaning in it."""
+"""Characters that a pattern of files cannot contain, or that have a meaning in it."""
 
 NAMES_SHOWN = 4
 
@@ -33,8 +33,8 @@ class Quantization(Value):
 
     Attributes:
         name: Path of the file inside the source, without the number of a part.
-        pattern: What selects its files, and no other weights.
-        bytes: Of all of its files: tensors and header.
+        pattern: Pattern that selects its files, and no other weights.
+        bytes: Size of all of its files, including headers.
     """
 
     name: str
@@ -43,16 +43,16 @@ class Quantization(Value):
 
     @property
     def bits(self) -> int:
-        """Bits of a weight that is not quantized, by the name; 0 = it is quantized, or unknown."""
+        """Bits of an unquantized weight, from the name; 0 = quantized or unknown."""
         labels = list(LABEL.finditer(_stem(self.name)))
-        # `f16-Q6_K` is quantized, but for its embeddings.
+        # `f16-Q6_K` is quantized, except for its embeddings.
         if not labels or any(not label["whole"] for label in labels):
             return 0
         return max(int(label["whole"][-2:]) for label in labels)
 
 
 class FileVerdict(Value):
-    """What became of one quantization; an empty reason is that of the chosen one."""
+    """Why one quantization was refused; the chosen one has no refusal."""
 
     name: str
     bytes: int
@@ -60,12 +60,12 @@ class FileVerdict(Value):
 
 
 class FilesChoice(Value):
-    """The quantization that a release serves, and why no other.
+    """The quantization that a release serves, and why the others were refused.
 
     Attributes:
-        pattern: What selects its files; empty = none fits.
-        reason: Why this one.
-        verdicts: One for each quantization, in the order in which they were considered.
+        pattern: Pattern that selects its files; empty = none fits.
+        reason: Why this quantization was chosen.
+        verdicts: One for each quantization, in the order of consideration.
     """
 
     pattern: str
@@ -76,15 +76,15 @@ class FilesChoice(Value):
 def quantizations(
     files: Iterable[ModelFile], *, preferred: bool = False
 ) -> tuple[Quantization, ...]:
-    """The quantizations among the files of a source; none where there is nothing to choose.
+    """The quantizations among the files of a source; none where only one model is present.
 
-    Those that are not quantized are last, and of the others the largest is first.
+    Quantized ones come first, the largest of them first; unquantized ones come last.
 
     Args:
         preferred: As in `gguf_models`.
 
     Raises:
-        Failure: `SOURCE_INCOMPLETE` when they are not all of one model, by their names.
+        Failure: `SOURCE_INCOMPLETE` when, by their names, they belong to several models.
     """
     models = gguf_models(files, preferred=preferred)
     if len(models) < 2:
@@ -95,7 +95,7 @@ def quantizations(
 
 
 def with_files(spec: ModelSpec, choice: FilesChoice | None) -> ModelSpec:
-    """A spec that takes the files which were chosen for it, where it leaves them open."""
+    """The spec with the chosen pattern in place of `files: auto`."""
     if spec.files != AUTO_FILES:
         return spec
     return spec.model_copy(update={"files": choice.pattern if choice else None})
@@ -107,7 +107,7 @@ def _quantization(name: str, parts: Sequence[ModelFile]) -> Quantization:
 
 
 def _require_one_model(names: Sequence[str]) -> None:
-    """A folder may hold several models; the largest of them is not the best of one."""
+    """Check that all names belong to one model: a folder may hold several."""
     by_model = {_model_of(name): name for name in names}
     if len(by_model) == 1:
         return
@@ -120,7 +120,7 @@ def _require_one_model(names: Sequence[str]) -> None:
 
 
 def _model_of(name: str) -> str:
-    """The name without what tells the quantization."""
+    """The name without its quantization."""
     return SEPARATORS.sub("-", LABEL.sub("", _stem(name))).strip("-").lower()
 
 

@@ -1,4 +1,4 @@
-"""How far rope scaling stretches the context that a configuration names."""
+"""How far rope scaling extends the configured context."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -9,24 +9,24 @@ from moorage.spec import EngineName, ModelSpec, Policy
 
 POSITIONS = "max_position_embeddings"
 ROPE_KEYS = ("rope_scaling", "rope_parameters")
-"""Names of the settings; transformers 5 reads the first as another name of the second."""
+"""Keys of the rope settings; transformers 5 reads the first as an alias of the second."""
 
 ORIGINAL = "original_max_position_embeddings"
 MOST = 1 << 62
-"""Largest length and factor; no model has one near it, and no number overflows below it."""
+"""Largest length and factor: far above any model's, and small enough never to overflow."""
 
 HELD_SINCE = "0.30.0"
-"""First version of vLLM whose `yarn` multiplies nothing (its pull request 56446)."""
+"""First version of vLLM that does not multiply the length for `yarn` (pull request 56446)."""
 
 
 class RopeRule(StrEnum):
-    """Whether the configured length holds what `yarn` adds."""
+    """Whether the configured length already includes the scaling of `yarn`."""
 
     HELD = "held"
-    """It does: vLLM from 0.30.0, as in transformers."""
+    """It includes the scaling: vLLM from 0.30.0, as in transformers."""
 
     MULTIPLIED = "multiplied"
-    """The length before scaling is multiplied: vLLM before 0.30.0, and GPUStack."""
+    """The length before scaling is multiplied by the factor: vLLM before 0.30.0, and GPUStack."""
 
 
 HELD_BY = {
@@ -36,7 +36,7 @@ HELD_BY = {
     ),
     RopeRule.MULTIPLIED: ("su", "longrope", "llama3", "proportional"),
 }
-"""Rope types whose factor is in the configured length already, or is no stretch of it.
+"""Rope types whose factor the configured length already includes, or that do not extend it.
 
 Source: `_get_and_verify_max_len` of vLLM 0.20, 0.29, 0.30 and 0.32; GPUStack knows `proportional`.
 """
@@ -47,13 +47,13 @@ LEGACY_LAYER_TYPES = {
     "deepseek_sparse_attention": "indexed_attention",
     "qwen_sparse_attention": "indexed_attention",
 }
-"""Names of layer types that transformers 5 reads as others."""
+"""Old names of layer types, with their names in transformers 5."""
 
 
 def rope_rule(spec: ModelSpec) -> RopeRule:
-    """The rule of what a spec starts.
+    """The rule of the engine that a spec starts.
 
-    An unknown version gets the rule that gives the shorter context: every version takes that.
+    An unknown version gets the rule with the shorter context, which every version accepts.
     """
     version = spec.engine.version
     if spec.placement.policy == Policy.BASELINE or spec.engine.stated_name == EngineName.CUSTOM:
@@ -65,7 +65,7 @@ def rope_rule(spec: ModelSpec) -> RopeRule:
 
 
 def scaled_length(length: int, text: Mapping[str, Any], rule: RopeRule) -> int:
-    """A configured length with its scaling, in tokens; `text` describes the language model."""
+    """A length after rope scaling, in tokens; `text` is the language model's configuration."""
     whole = _written(text)
     factor: float | None = None
     for rope in rope_settings(text):
@@ -73,19 +73,19 @@ def scaled_length(length: int, text: Mapping[str, Any], rule: RopeRule) -> int:
         if kind in HELD_BY[rule]:
             continue
         if kind == "yarn":
-            # transformers fills in the configured length, but not for one kind of layer.
+            # transformers fills in the configured length, except in settings of one kind of layer.
             configured = first_int(text, POSITIONS) if rope is whole else None
             original = first_int(rope, ORIGINAL) or configured
             if original is None and rope is not whole:
                 continue
             length = original or length
         if "factor" in rope:
-            factor = rope_factor(rope)  # vLLM takes the last one, also where it is `null`
+            factor = rope_factor(rope)  # vLLM takes the last factor, even where it is `null`
     return length if factor is None else min(int(min(length, MOST) * factor), MOST)
 
 
 def rope_settings(text: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The settings of each rope: one, or one for each kind of layer.
+    """The settings of each rope: a single one, or one for each kind of layer.
 
     Source: `nested_rope_parameter_keys` of transformers 5 and `iter_rope_parameters` of vLLM 0.32.
     """
@@ -98,12 +98,12 @@ def rope_settings(text: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def rope_type(rope: Mapping[str, Any]) -> str:
-    """The type of a rope, under its old name too."""
+    """The type of a rope, from the key `rope_type` or the older `type`."""
     return str(rope.get("rope_type") or rope.get("type") or "default")
 
 
 def rope_factor(rope: Mapping[str, Any]) -> float | None:
-    """By how much a rope is stretched; None where it is no number that can be one."""
+    """The factor by which a rope extends the length; None where it is not a valid number."""
     factor = rope.get("factor")
     if isinstance(factor, int | float) and not isinstance(factor, bool) and 0 < factor <= MOST:
         return float(factor)
@@ -113,17 +113,17 @@ def rope_factor(rope: Mapping[str, Any]) -> float | None:
 def _written(text: Mapping[str, Any]) -> object:
     scaling, parameters = (text.get(key) for key in ROPE_KEYS)
     if isinstance(scaling, Mapping) and isinstance(parameters, Mapping):
-        # transformers may have copied the first into the second, and completed it.
+        # transformers may have copied `rope_scaling` into `rope_parameters`, with more fields.
         made = all(parameters.get(key) == value for key, value in scaling.items())
         return parameters if made else scaling or parameters
     return scaling or parameters
 
 
 def _is_nested(rope: Mapping[str, Any], text: Mapping[str, Any]) -> bool:
-    """Whether settings stand under the names of layer types; only those that are listed count.
+    """Whether the settings are grouped by layer type; only types in `layer_types` count.
 
-    Settings under any other name, or next to a setting of their own, do not count:
-    transformers adds the type `default` to them.
+    Groups under other names, or next to a plain setting, do not count: transformers adds the type
+    `default` to such settings.
     """
     listed = text.get("layer_types")
     if not isinstance(listed, list | tuple):
@@ -134,7 +134,7 @@ def _is_nested(rope: Mapping[str, Any], text: Mapping[str, Any]) -> bool:
 
 
 def first_int(config: Mapping[str, Any], *keys: str) -> int | None:
-    """The first of several fields that is a whole number above 0."""
+    """The first of several fields that is a positive integer."""
     for key in keys:
         value = config.get(key)
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:

@@ -1,4 +1,4 @@
-"""A model as it was found at its source: pinned, listed, not yet downloaded."""
+"""A model at its source: revision pinned, files listed, weights not yet downloaded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from moorage.models.pin import AssetRole, Pin
 
 
 class TensorHeader(Value):
-    """What a header says about one tensor; its element type is named as in safetensors."""
+    """One tensor's entry in a header; its element type has safetensors' name."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -30,9 +30,9 @@ class TensorHeader(Value):
 class TensorHeaders(Mapping[str, TensorHeader]):
     """The headers of a model, by tensor name.
 
-    Neither a dict nor a value on purpose: what looks into the arguments of tasks does not look
-    into this, and a model may have 100,000 tensors. Equal headers are kept once. A name that comes
-    again replaces the one before.
+    Neither a dict nor a `Value` on purpose: Prefect walks through those in the arguments of tasks,
+    and a model may have 100,000 tensors. Equal headers are stored once. A repeated name replaces
+    the earlier entry.
     """
 
     __slots__ = ("_by_name",)
@@ -61,10 +61,10 @@ class ModelFile(Value):
         name: Path inside the model, with forward slashes.
         sha256: Checksum that the source announces for a large (LFS) file, else empty.
         git_oid: Git's blob id (SHA-1) that the source announces for a small file, else empty.
-        md5: ETag of a file in an S3 bucket, where that is made of MD5 checksums, else empty.
-        part: Bytes of the parts in which such a file was sent; 0 = it was sent whole.
-        etag: Name of this content at the source, for conditional requests; empty = none.
-        target: Where it really is, when it is a link that leads out of the model's directory.
+        md5: ETag of a file in an S3 bucket, where it is made of MD5 checksums, else empty.
+        part: Bytes of each part, where such a file was uploaded in parts; 0 = uploaded whole.
+        etag: ETag of this content at the source, for conditional requests; empty = none.
+        target: The real path, where the file is a link out of the model's directory.
     """
 
     name: str
@@ -78,7 +78,7 @@ class ModelFile(Value):
 
     @property
     def checksum(self) -> str:
-        """What its content is checked against; empty = its source announces nothing."""
+        """The checksum for its content; empty = its source announces none."""
         return self.sha256 or self.git_oid or self.md5
 
 
@@ -91,7 +91,7 @@ class SkippedFile(Value):
 
 
 class WeightSummary(Value):
-    """What the headers of the weight files tell.
+    """Totals from the headers of the weight files.
 
     Attributes:
         family: Format of the weights: `safetensors`, `bin`, `gguf`, ...
@@ -106,21 +106,21 @@ class WeightSummary(Value):
 
 
 class ResolvedModel(Value):
-    """What step `resolve` makes.
+    """The result of step `resolve`.
 
     Attributes:
         revision: Commit on the hub, or the fingerprint of a local directory.
         asked_revision: Revision in the spec; empty = the default branch.
         path: Directory that holds the model, or will hold it once its weights are staged.
-        staged: Whether every chosen file is already there, complete.
+        staged: Whether every chosen file is already in `path`, complete.
         files: The chosen files: metadata and one weight family.
         config: Content of config.json, enriched by transformers where it knows the model type.
         config_origin: Who read the configuration: `transformers` or `config.json`.
         is_sentence_encoder: Whether the model carries a sentence-transformers pooling setup.
-        headers: The weight headers themselves; empty where the format has none, or where they were
-            not read. No part of any record.
+        headers: The weight headers; empty where the format has none, or where they were not read.
+            Never recorded.
         companions: Adapters and draft model; they have no companions of their own.
-        updates_folder: Directory for adapters that are loaded while it serves; empty = none are.
+        updates_folder: Directory for adapters that are loaded while the model serves; empty = none.
     """
 
     source: str
@@ -151,11 +151,11 @@ class ResolvedModel(Value):
 
     @property
     def pins(self) -> tuple[Pin, ...]:
-        """What the companions were pinned to, for the record."""
+        """The pinned revisions of the companions, for the record."""
         return tuple(companion.pin for companion in self.companions)
 
     def companion(self, role: AssetRole, name: str = "") -> ResolvedModel | None:
-        """The companion of a role, and of a name where one is given."""
+        """The first companion with a role, and with `name` where given; None = there is none."""
         found = (c.model for c in self.companions if c.role == role and name in ("", c.name))
         return next(found, None)
 
@@ -172,12 +172,12 @@ class Companion(Value):
 
     @property
     def rank(self) -> int | None:
-        """Largest rank of an adapter; None = unknown, or no adapter."""
+        """Largest rank of an adapter; None = unknown, or not an adapter."""
         return largest_rank(self.model.config) if self.role == AssetRole.ADAPTER else None
 
     @property
     def pin(self) -> Pin:
-        """What it was pinned to."""
+        """Its pinned revision."""
         return Pin(
             role=self.role,
             name=self.name,
@@ -188,7 +188,7 @@ class Companion(Value):
 
 
 def join_companions(assets: Sequence[Asset], found: Sequence[ResolvedModel]) -> ResolvedModel:
-    """The model with its companions; both lists are in the order of `assets_of`."""
+    """The first resolved model with the others as companions; both lists follow `assets_of`."""
     model, *others = found
     companions = tuple(
         Companion(role=asset.role, name=asset.name, model=other)
@@ -198,15 +198,15 @@ def join_companions(assets: Sequence[Asset], found: Sequence[ResolvedModel]) -> 
 
 
 def on_host(model: ResolvedModel, store: str, role: AssetRole = AssetRole.MODEL) -> ResolvedModel:
-    """A model and its companions at their paths on a host, below the directory of all its models.
+    """A model and its companions with their paths in the store of a remote host.
 
-    Without a store it is this machine.
+    An empty `store` stands for this machine: the model is returned unchanged.
     """
     if not store:
         return model
     moved = {
         "path": model_directory(folder_of(role, store), model.source, model.revision),
-        # What is a link here is a file there.
+        # A link on this machine is a file on the host.
         "files": tuple(file.model_copy(update={"target": ""}) for file in model.files),
         "companions": tuple(
             one.model_copy(update={"model": on_host(one.model, store, one.role)})
@@ -218,5 +218,5 @@ def on_host(model: ResolvedModel, store: str, role: AssetRole = AssetRole.MODEL)
 
 
 def folder_of(role: AssetRole, store: str) -> str:
-    """The part of a store for what has a role: a repository may hold an adapter and a model."""
+    """The folder of a store for a role: one repository may hold both an adapter and a model."""
     return f"{store.rstrip('/')}/{'adapters' if role == AssetRole.ADAPTER else 'models'}"

@@ -1,6 +1,6 @@
-"""What weight files tell about themselves: the header of a safetensors file, else only their size.
+"""Facts about weight files: from the header of a safetensors file, else only the file size.
 
-A header that cannot be read is an error. It is never counted as zero bytes.
+An unreadable header is an error. It is never counted as zero bytes.
 """
 
 import json
@@ -18,19 +18,19 @@ from moorage.common.units import MIB
 from moorage.models.source import ModelFile, TensorHeaders, WeightSummary
 
 LENGTH_BYTES = 8
-"""A safetensors file starts with the length of its header, as 64 bits, little-endian."""
+"""A safetensors file starts with the length of its header: 64 bits, little-endian."""
 
 LONGEST_HEADERS = 64 * MIB
-"""Bytes of the headers of all weight files of a model."""
+"""Most bytes of the headers of all weight files of a model."""
 
 LONGEST_HEADER = 32 * MIB
-"""Bytes. The format allows 100 MB, a model of 90,000 tensors in one file takes 12."""
+"""Most bytes of one header. The format allows 100 MB; 90,000 tensors in one file need 12 MB."""
 
 MOST_TENSORS = 150_000
-"""Tensors of one file."""
+"""Most tensors of one file."""
 
 VALUES_EACH, OTHER_VALUES = 16, 1_000_000
-"""Commas and brackets that a tensor takes in a header, and those of the metadata, at most."""
+"""Most commas and brackets of one tensor in a header, and of the metadata."""
 
 MOST_DIMENSIONS = 32
 MOST_DTYPES = 64
@@ -39,7 +39,7 @@ LONGEST_NAME = 1024
 DTYPE = re.compile(r"[A-Z0-9_]{1,32}")
 
 LEAST_SHARE = 0.9
-"""Share of a pickled file that is tensors, at least."""
+"""Smallest share of tensors in the bytes of a pickled file."""
 
 BITS = {
     "F4": 4,
@@ -51,19 +51,19 @@ BITS = {
     **dict.fromkeys(("U32", "I32", "F32"), 32),
     **dict.fromkeys(("U64", "I64", "F64", "C64"), 64),
 }
-"""Bits of one element by dtype. One that is missing here is still counted, from its offsets."""
+"""Bits of one element by dtype. Tensors of other dtypes are counted by their offsets."""
 
 
 @dataclass(frozen=True)
 class FileWeights:
-    """What one weight file tells.
+    """Facts from one weight file.
 
     Attributes:
         tensors: Element type and shape by tensor name; empty where the format has no header.
-        folder: Folder of the model in which it lies, empty at the top: what is there belongs to a
-            module behind the model.
+        folder: The file's folder inside the model, which belongs to a module that follows the
+            model; empty = the top folder.
         metadata: Entries of the header of a GGUF file; empty for other formats.
-        parts: Bytes of the tensors of a GGUF file, by the part of the model.
+        parts: Bytes of the tensors of a GGUF file, by part of the model.
     """
 
     summary: WeightSummary
@@ -76,11 +76,11 @@ class FileWeights:
 def header_end(start: bytes, file: ModelFile) -> int:
     """Offset of the first byte after the header of a safetensors file.
 
-    `start` are at least the first 8 bytes of the file.
+    `start` is at least the first 8 bytes of the file.
 
     Raises:
         Failure: `SOURCE_CORRUPT` when no safetensors file starts like this, `SOURCE_INCOMPLETE`
-            when it stands for one that is elsewhere.
+            when it is a Git LFS pointer.
     """
     if len(start) < LENGTH_BYTES:
         raise _malformed(file, "it is too short to have a header")
@@ -94,19 +94,19 @@ def header_end(start: bytes, file: ModelFile) -> int:
 
 
 def read_header(data: bytes, file: ModelFile) -> FileWeights:
-    """Read the header of one safetensors file.
+    """Parse the header of one safetensors file.
 
     `data` is the file from its first byte to the end of its header.
 
     Raises:
-        Failure: `SOURCE_CORRUPT` when the header is malformed or speaks of another size.
+        Failure: `SOURCE_CORRUPT` when the header is malformed or contradicts the file's size.
     """
     header = _decoded(data[LENGTH_BYTES:], file)
     spans: list[tuple[int, int]] = []
     by_dtype: Counter[str] = Counter()
     tensors: dict[str, tuple[str, tuple[int, ...]]] = {}
     while header:
-        # What is read is dropped: a large header takes a lot of memory.
+        # Parsed entries are dropped: a large header takes a lot of memory.
         name, entry = header.popitem()
         begin, end = _span(name, entry, file)
         spans.append((begin, end))
@@ -123,12 +123,12 @@ def read_header(data: bytes, file: ModelFile) -> FileWeights:
 
 
 def from_size(family: str, file: ModelFile) -> FileWeights:
-    """A file whose format has no header: its size is what is known."""
+    """Facts from a file whose format has no header: its size only."""
     return FileWeights(WeightSummary(family=family, bytes=file.size), {})
 
 
 def join_headers(parts: Iterable[FileWeights]) -> TensorHeaders:
-    """The headers of all weight files of one model; those in folders under the folder's name."""
+    """The headers of all weight files of one model; a file's folder prefixes its tensor names."""
     return TensorHeaders(
         (f"{part.folder}.{name}" if part.folder else name, dtype, shape)
         for part in parts
@@ -141,11 +141,11 @@ def summarize(
 ) -> WeightSummary:
     """Add up the summaries of the weight files of one model.
 
-    The bytes that an index announces are believed only where the format has no header, and only if
-    the files can hold so much.
+    The bytes that an index announces count only where the format has no header, and only if they
+    agree with the size of the files.
 
     Raises:
-        Failure: `SOURCE_INCOMPLETE` when they hold nothing at all.
+        Failure: `SOURCE_INCOMPLETE` when the files hold no tensors.
     """
     tensors = total = 0
     by_dtype: Counter[str] = Counter()
@@ -163,8 +163,8 @@ def summarize(
 
 
 def _decoded(text: bytes, file: ModelFile) -> dict[str, Any]:
-    """The header. Its values are counted before any is built, and each has one shape: that is
-    faster than `strict_json`, and as strict."""
+    """The decoded header. Counting its values before decoding, and checking each entry's shape
+    afterwards, is faster than `strict_json`, and as strict."""
     tensors = text.count(b'"data_offsets"')
     if tensors > MOST_TENSORS:
         raise _malformed(file, f"its header has {tensors:,} tensors, more than {MOST_TENSORS:,}")

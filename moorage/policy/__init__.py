@@ -1,4 +1,4 @@
-"""What a site allows: its policy, and the judgement of what a run asks for.
+"""Policies: the rules of a site, and the check of a run's request against them.
 
-The file is read in `moorage/adapters/files/policy_file.py`; `tasks/policy.py` judges in every flow.
+`moorage/adapters/files/policy_file.py` reads the file; every flow checks it in `tasks/policy.py`.
 """

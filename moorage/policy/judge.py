@@ -1,4 +1,4 @@
-"""The violations of a policy in a request."""
+"""Finds the violations of a policy in a request."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -11,11 +11,11 @@ from moorage.spec import EngineSpec, ModelSpec, RuntimeName
 from moorage.spec.image_reference import parse_reference
 
 Finding = tuple[str, str, object, object]
-"""Rule, field, what was found, what is allowed."""
+"""Rule, field, the value found, the allowed values."""
 
 
 def violations(policy: EffectivePolicy, request: Request) -> tuple[Violation, ...]:
-    """All violations of the policy in a request; empty = it is allowed."""
+    """All violations of the policy in a request; empty = the request is allowed."""
     channel = request.submission.channel
     rules, spec = policy.policy.rules(channel), request.spec
     found = (
@@ -42,11 +42,11 @@ def parameter_violations(
 
 
 PARAMETERS = {"own_fleet": "fleet", "spec_folders": "files"}
-"""The parameter of a flow that each rule is about."""
+"""The flow parameter that each rule restricts."""
 
 
 def allowed_hosts(rules: Rules, fleet: Fleet) -> Fleet:
-    """A fleet without the hosts that the rules exclude; it may have none left."""
+    """A fleet without the hosts that the rules exclude; possibly without any host."""
     hosts = tuple(host for host in fleet.hosts if _has_host(rules, host))
     return fleet if hosts == fleet.hosts else fleet.model_copy(update={"hosts": hosts})
 
@@ -54,7 +54,7 @@ def allowed_hosts(rules: Rules, fleet: Fleet) -> Fleet:
 def as_violations(
     policy: EffectivePolicy, channel: Channel, found: Iterable[Finding]
 ) -> tuple[Violation, ...]:
-    """Findings with the names of their rules and the file of the policy."""
+    """Findings as violations, with the names of their rules and the policy's file."""
     return tuple(
         Violation(
             rule=f"{channel}.{rule}",
@@ -102,7 +102,7 @@ def _of_variables(rules: Rules, request: Request) -> Iterator[Finding]:
             if not has_variable(rules.env, name):
                 yield "env", f"{field}.{name}", name, rules.env
     if spec.sleep_level and not has_variable(rules.env, DEV_MODE):
-        yield "env", "sleep_level", DEV_MODE, rules.env  # which it sets
+        yield "env", "sleep_level", DEV_MODE, rules.env  # a sleep level sets this variable
     for variable, secret in spec.secrets.items():
         if secret in request.variables and not has_name(rules.variables, secret):
             yield "variables", f"secrets.{variable}", secret, rules.variables
@@ -131,7 +131,7 @@ def _of_code_and_files(rules: Rules, request: Request) -> Iterator[Finding]:
 
 
 def folder_findings(folders: Folders, roots: Sequence[str]) -> Iterator[Finding]:
-    """The `file://` sources that are outside the roots; a source need not be in a spec."""
+    """Findings for `file://` sources outside the roots, whether from a spec or not."""
     for field, folder in folders:
         if not is_below(roots, folder):
             yield "file_roots", field, folder, tuple(roots)
@@ -160,7 +160,7 @@ def _of_place(rules: Rules, request: Request) -> Iterator[Finding]:
 
 
 def _runtimes(spec: ModelSpec) -> set[RuntimeName]:
-    """The runtimes that may start it. The placement decides what `auto` means."""
+    """The runtimes that may start the model. The placement decides later what `auto` means."""
     if spec.placement.cluster or spec.engine.runtime == RuntimeName.RAY:
         return {RuntimeName.RAY}
     if spec.engine.runtime != RuntimeName.AUTO:
@@ -169,7 +169,7 @@ def _runtimes(spec: ModelSpec) -> set[RuntimeName]:
 
 
 def size_findings(rules: Rules, held: Usage, others: Usage) -> Iterator[Finding]:
-    """What is too much of what a model and the other models of its owner hold."""
+    """Findings for replicas and accelerators of a model, and of all its owner's models."""
     together = held + others
     for rule, field, count in (
         ("replicas", "replicas", held.replicas),

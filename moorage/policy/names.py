@@ -1,4 +1,4 @@
-"""Whether the list of a rule contains a name, an image, an option or a folder."""
+"""Checks whether a rule's list contains a name, an image, an option or a folder."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
@@ -14,7 +14,7 @@ OFFICIAL = "official"
 ANY = "*"
 
 OFFICIAL_IMAGES = tuple(sorted({repository(row.template) for row in CATALOGUE}))
-"""The repositories that moorage itself takes images from."""
+"""The repositories of moorage's own image catalogue."""
 
 _OPTIONS = """
 all2all-backend api-server-count async-scheduling attention-backend block-size calculate-kv-scales
@@ -46,7 +46,7 @@ SAFE_OPTIONS = frozenset(
 )
 """Options that only set numbers, types and switches, in full and in vLLM's short forms.
 
-`--no-` in front of a switch is safe too.
+A switch with `--no-` is safe too.
 """
 
 _VARIABLES = """
@@ -61,7 +61,8 @@ VLLM_USE_V1 VLLM_WORKER_MULTIPROC_METHOD
 AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN HF_TOKEN VLLM_API_KEY
 """
 SAFE_VARIABLES = frozenset(_VARIABLES.split())
-"""Variables that make no engine run, read or request anything else; the last line is for `secrets`.
+"""Variables that cannot make an engine run code, read files or send requests elsewhere; the last
+line is for `secrets`.
 """
 
 
@@ -71,15 +72,15 @@ def has_name(patterns: Iterable[str], name: str) -> bool:
 
 
 def has_variable(patterns: Sequence[str], name: str) -> bool:
-    """The same for an environment variable, where `safe` stands for a list."""
+    """Like `has_name`, for an environment variable; `safe` stands for `SAFE_VARIABLES`."""
     return (SAFE in patterns and name in SAFE_VARIABLES) or has_name(patterns, name)
 
 
 def refused_words(patterns: Sequence[str], entries: Sequence[str]) -> Iterator[str]:
     """The words of `engine.args` that a rule does not allow.
 
-    Options are compared as written, with `_` as `-`. So an abbreviation is refused, whatever it
-    stands for. A file of arguments (`@file`) and words before the first option are refused too.
+    Options are compared as written, with `_` as `-`, so abbreviations are refused. Files of
+    arguments (`@file`) and words before the first option are refused too.
     """
     if ANY in patterns:
         return
@@ -104,7 +105,7 @@ def _has_option(patterns: Sequence[str], word: str) -> bool:
 
 
 def has_image(prefixes: Sequence[str], reference: str, fleet: Fleet) -> bool:
-    """Whether an image is in one of the registries, or in one of their parts."""
+    """Whether an image is in one of the registries or path prefixes."""
     if ANY in prefixes:
         return True
     image = _full_name(reference)
@@ -118,7 +119,7 @@ def has_image(prefixes: Sequence[str], reference: str, fleet: Fleet) -> bool:
 
 
 def _full_name(reference: str) -> str:
-    """Registry and repository, with Docker Hub's defaults filled in and the host in lower case."""
+    """Registry and repository, with Docker Hub's defaults, and the host in lower case."""
     parsed = parse_reference(reference)
     registry = parsed.registry.lower()
     if registry not in HUB_NAMES:
@@ -128,7 +129,7 @@ def _full_name(reference: str) -> str:
 
 
 def _parts(prefix: str) -> Iterator[str]:
-    """The full names of a prefix: at a registry where it names one, else at Docker Hub."""
+    """The full names of a prefix: at its own registry, else at Docker Hub."""
     first, _, rest = prefix.rstrip("/").partition("/")
     if "." in first or ":" in first or first == "localhost":
         host = DOCKER_HUB if first.lower() in HUB_NAMES else first.lower()
@@ -140,5 +141,5 @@ def _parts(prefix: str) -> Iterator[str]:
 
 
 def is_below(roots: Iterable[str], folder: str) -> bool:
-    """Whether a folder is one of the roots, or lies in one; both are absolute, links followed."""
+    """Whether a folder is a root or inside one; all paths are absolute, with links resolved."""
     return any(folder == root or folder.startswith(f"{root.rstrip('/')}/") for root in roots)

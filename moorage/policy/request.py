@@ -1,4 +1,4 @@
-"""A request that a policy judges, and its violations."""
+"""A request to check against a policy, and its violations."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Channel(StrEnum):
 
 
 class Submission(Value):
-    """How the spec of a release was submitted. Older records count as the command line's.
+    """How the spec of a release was submitted. Older records count as from the command line.
 
     Attributes:
-        channel: A redeploy, a rollback or a reconcile leaves it as it was.
-        owner: Whose quota its replicas and accelerators count for.
+        channel: A redeploy, a rollback or a reconcile does not change it.
+        owner: The owner whose quota includes its replicas and accelerators.
     """
 
     channel: Channel = Channel.CLI
@@ -34,11 +34,11 @@ class Submission(Value):
 
 
 Folders = tuple[tuple[str, str], ...]
-"""Fields with a `file://` source, each with its folder, links followed."""
+"""Fields with a `file://` source, each with its folder, with links resolved."""
 
 
 class Usage(Value):
-    """Replicas and accelerators."""
+    """Numbers of replicas and accelerators."""
 
     replicas: int = 0
     accelerators: int = 0
@@ -51,15 +51,15 @@ class Usage(Value):
 
 
 class Request(Value):
-    """A spec, its submission, and the facts that a policy judges.
+    """A spec, its submission, and the facts that a policy checks.
 
     Attributes:
-        fleet: The hosts that it may be placed on.
-        applied_from: Set of files that it claims to be from.
+        fleet: The hosts that may run it.
+        applied_from: Set of files that it claims to come from.
         folders: Its `file://` sources.
-        roots: The folders of `file_roots`, links followed.
+        roots: The folders of `file_roots`, with links resolved.
         variables: Names in `secrets` that are environment variables of this process.
-        others: What the other models of its owner hold.
+        others: Usage of the owner's other models.
     """
 
     spec: ModelSpec
@@ -73,7 +73,7 @@ class Request(Value):
 
 
 def usage_of(spec: ModelSpec, placement: Placement | None = None) -> Usage:
-    """What a model holds: as it is placed, else the least that its spec requests."""
+    """Usage of a model: of its placement, else the least that its spec requests."""
     scaling = spec.engine.application.autoscaling if spec.engine.application else None
     replicas = scaling.max_replicas if scaling else spec.replicas
     if placement is None or not placement.fits:
@@ -98,7 +98,7 @@ PLAIN = Redactor({})
 
 
 class Violation(Value):
-    """One thing that a policy does not allow.
+    """One part of a request that a policy does not allow.
 
     Attributes:
         rule: Path of the rule in the policy, such as `api.commands`.
@@ -119,7 +119,7 @@ class Violation(Value):
 
 
 class PolicyRefused(Failure):
-    """A policy does not allow a run; `violations` holds each reason."""
+    """A policy does not allow a run; `violations` has the reasons."""
 
     def __init__(self, violations: Sequence[Violation]) -> None:
         super().__init__(Cause.POLICY_REFUSED, "\n".join(map(str, violations)))
@@ -130,11 +130,11 @@ class PolicyRefused(Failure):
 
     @property
     def content(self) -> dict[str, Any]:
-        """The violations."""
+        """The violations, for programs."""
         return {"violations": self.violations}
 
 
 def excerpt(found: object) -> str:
-    """A value for a message, without what looks like a secret."""
+    """A value as a short text for a message, without any text that looks like a secret."""
     text = PLAIN(repr(found))
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."

@@ -160,17 +160,17 @@ class Policy(InputValue):
     cli: CliRules = Field(CliRules.defaults(), description="Rules for specs of the command line.")
 
     def rules(self, channel: Channel) -> Rules:
-        """The rules for a channel."""
+        """The rules for specs of a channel."""
         return self.cli if channel == Channel.CLI else self.api
 
 
 class EffectivePolicy(Value):
-    """The policy in force. `file` is empty where it is the default policy."""
+    """The policy in force. `file` is empty for the default policy."""
 
     policy: Policy = Policy.defaults()
     file: str = ""
 
     @property
     def source(self) -> str:
-        """The file, in words."""
+        """The file, or `the default policy`."""
         return self.file or "the default policy"

@@ -1,1 +1,1 @@
-"""When a model counts as ready, and what an engine's log tells when it does not become so."""
+"""Readiness: probes and loads that prove a model, and the diagnosis of a failed start's log."""

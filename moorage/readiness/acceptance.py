@@ -1,4 +1,4 @@
-"""The acceptance load: how fast a release answers under it, and whether that suffices."""
+"""The acceptance load: the speed of a release under load, and its limits."""
 
 import math
 from collections.abc import Sequence
@@ -11,14 +11,14 @@ from moorage.spec import ModelSpec
 from moorage.spec.acceptance import AcceptanceSpec
 
 ROUNDS = 3
-"""A release fails if it misses a limit in each of so many rounds: one is easily disturbed."""
+"""A release fails if it misses a limit in this many rounds: a single round is easily disturbed."""
 
 LEAST_SECONDS = 0.001
-"""A slowdown of less than this is none, whatever its ratio: clocks and threads differ by it."""
+"""Smaller slowdowns are ignored, whatever their ratio: clocks and threads vary by as much."""
 
 SLOWER_SHARE = 0.75
-"""Share of the turns in which a release has to be slower than the one before to count as slower.
-Both get a few requests in each turn, so that one disturbed turn says little."""
+"""Share of turns in which a release must be slower than its predecessor to count as slower. Both
+get a few requests in each turn, so a single disturbed turn means little."""
 
 WORDS = ("river", "seven", "maple", "quiet", "north", "amber", "lantern", "copper")
 
@@ -28,8 +28,8 @@ class Sample(Value):
 
     Attributes:
         ttft: Seconds until the first piece of the answer.
-        tpot: Seconds per token after that; None = the answer had only one.
-        wrong: Why there is no whole answer; empty = there is.
+        tpot: Seconds per token after that; None = the answer has no further tokens.
+        wrong: Why the answer is incomplete or missing; empty = it is complete.
     """
 
     ttft: float = 0.0
@@ -39,17 +39,17 @@ class Sample(Value):
 
 
 class Turn(NamedTuple):
-    """What both releases answered in one turn, one right after the other."""
+    """The samples of both releases in one turn, taken one right after the other."""
 
     now: Sequence[Sample]
     before: Sequence[Sample]
 
 
 class LoadFigures(Value):
-    """What a load measured. Times are in seconds, over the requests that were answered.
+    """Measurements of a load. Times are in seconds, over the answered requests.
 
     Attributes:
-        problem: What the first request that failed said; empty = none failed.
+        problem: The error of the first failed request; empty = none failed.
         goodput: Requests per second that met both limits.
     """
 
@@ -65,7 +65,7 @@ class LoadFigures(Value):
 
     @property
     def summary(self) -> str:
-        """The figures in a line."""
+        """The figures in one line."""
         times = (("TTFT", self.ttft_p50, self.ttft_p95), ("TPOT", self.tpot_p50, self.tpot_p95))
         shown = [
             f"{name} p50 {short_seconds(middle)} p95 {short_seconds(most)}"
@@ -77,14 +77,14 @@ class LoadFigures(Value):
 
 
 class Acceptance(Value):
-    """What the load of a release measured, in the round that decided.
+    """The outcome of a release's load, from the deciding round.
 
     Attributes:
-        before: Of the release that served meanwhile, which got the same load; None = none did.
-        against: The id of that release.
-        misses: Limits that were missed in this round; empty = it passed.
-        warn_only: Whether the release serves all the same.
-        rounds: How often the load ran.
+        before: Figures of the predecessor, which got the same load; None = no comparison.
+        against: The id of that predecessor.
+        misses: Limits that were missed in this round; empty = the release passed.
+        warn_only: Whether the release serves despite misses.
+        rounds: Number of rounds that ran.
     """
 
     figures: LoadFigures
@@ -101,7 +101,7 @@ class Acceptance(Value):
 
     @property
     def summary(self) -> str:
-        """The outcome in a line."""
+        """The outcome in one line."""
         if self.misses:
             text = "; ".join(self.misses)
             return f"warning: {text}" if self.warn_only else text
@@ -112,7 +112,7 @@ class Acceptance(Value):
 def load_request(
     spec: ModelSpec, load: AcceptanceSpec, number: int, *, chat: bool
 ) -> tuple[str, dict[str, Any]]:
-    """The HTTP path and the body of the n-th request of a load; its answer comes as a stream."""
+    """The HTTP path and body of the n-th request of a load, with a streamed answer."""
     prompt = _prompt(number, load.prompt_words)
     path, body = generation(prompt, [], load.max_tokens, chat=chat)
     streamed = {"stream": True, "stream_options": {"include_usage": True}}
@@ -120,7 +120,7 @@ def load_request(
 
 
 def load_figures(samples: Sequence[Sample], seconds: float, load: AcceptanceSpec) -> LoadFigures:
-    """Sum up the requests of a load that took so many seconds."""
+    """The figures of a load that took `seconds`, from its requests."""
     answered = [one for one in samples if not one.wrong]
     ttft = sorted(one.ttft for one in answered)
     tpot = sorted(one.tpot for one in answered if one.tpot is not None)
@@ -139,20 +139,20 @@ def load_figures(samples: Sequence[Sample], seconds: float, load: AcceptanceSpec
 
 
 def first_problem(samples: Sequence[Sample]) -> str:
-    """Why the first request that failed did so; empty = none failed."""
+    """The error of the first failed request; empty = none failed."""
     return next((one.wrong for one in samples if one.wrong), "")
 
 
 def judge_load(
     load: AcceptanceSpec, now: LoadFigures, turns: Sequence[Turn] = (), against: str = ""
 ) -> tuple[str, ...]:
-    """The limits that a round has missed; empty = none.
+    """The limits that a round missed; empty = none.
 
     Args:
         load: The limits.
-        now: What the round measured of the release.
-        turns: All turns so far with the release before; empty = none is compared with.
-        against: The id of that release.
+        now: The release's figures of this round.
+        turns: All turns so far with the predecessor; empty = no comparison.
+        against: The id of the predecessor.
     """
     failed = f"{now.failed} of {counted(now.requests, 'request')} failed: {now.problem}"
     found = [failed] if now.failed else []
@@ -167,14 +167,14 @@ def judge_load(
 
 
 def percentile(ordered: Sequence[float], share: float) -> float | None:
-    """The value that so large a share of sorted values does not exceed; None = there are none."""
+    """The value that `share` of the sorted values do not exceed; None = no values."""
     if not ordered:
         return None
     return round(ordered[max(math.ceil(share * len(ordered)) - 1, 0)], 6)
 
 
 def _prompt(number: int, words: int) -> str:
-    """A text that no cache of beginnings knows from another number."""
+    """A text with a unique beginning for each number, so that prefix caches do not hit."""
     rest = (WORDS[(number * 5 + place * 3) % len(WORDS)] for place in range(words - 1))
     return " ".join((f"{number}:", *rest))
 

@@ -1,4 +1,4 @@
-"""Answers of an engine: what is wrong with one, and what it generated."""
+"""Answers of an engine: their faults, and the generated text."""
 
 import math
 from dataclasses import dataclass
@@ -11,21 +11,21 @@ from moorage.readiness.media import decode_picture
 from moorage.readiness.protocol import Probe
 
 SHOWN, QUOTED, MOST_NAMES = 200, 40, 10
-"""Characters of an answer and of a picture, and names that a server lists, in a message."""
+"""Most characters of an answer and of an image, and most listed names, in a message."""
 
 MOST_TOKENS = 10**9
-"""Of one answer; what claims more does not count."""
+"""Most tokens of one answer; a larger count is invalid."""
 
 
 FINISHED = ("stop", "length")
-"""Finish reasons of text that was generated to its end."""
+"""Finish reasons of complete text."""
 
 
 class Unreadable(Value):
-    """What stands in the place of an answer that is not taken in."""
+    """Placeholder for an answer that could not be read or was refused."""
 
     why: str
-    """What is wrong with it; completes "the answer ..." as a sentence."""
+    """Its fault; completes the sentence "the answer ..."."""
 
     def __str__(self) -> str:
         return f"the answer {self.why}"
@@ -33,36 +33,36 @@ class Unreadable(Value):
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """The text in an answer, and why the engine ended it."""
+    """The text of an answer, and the reason why it ended."""
 
     text: Any = None
     finish: Any = None
     tokens: int | None = None
-    """Tokens as the engine counts them; None = it does not count."""
+    """Tokens by the engine's count; None = it does not count."""
 
     wrong: str = ""
-    """Why it is no answer at all; empty = it is one."""
+    """Why the answer is not valid; empty = it is valid."""
 
     @property
     def content(self) -> str:
-        """The text; empty where there is none."""
+        """The text; empty where the answer has none."""
         return str(self.text or "")
 
 
 REFUSALS = frozenset({400, 401, 403, 404, 405, 422})
-"""HTTP statuses with which the engine says that it will not answer such a request."""
+"""HTTP statuses with which an engine permanently refuses a request."""
 
 
 def is_final(probe: Probe, status: int) -> bool:
-    """Whether a bad answer stays bad, however often the probe is sent."""
+    """Whether a bad answer is final, so that retries of the probe are useless."""
     return not probe.patient and (status == 200 or status in REFUSALS)
 
 
 def judge(probe: Probe, status: int, answer: Any) -> tuple[str, str]:
-    """Hold an answer against what the probe expects.
+    """Compare an answer with the kind that the probe expects.
 
     Returns:
-        What is wrong (empty when the answer is good), and what to keep of it.
+        The fault (empty when the answer is good), and an excerpt for the record.
     """
     wrong = problem_of(status, answer)
     if wrong and (status, probe.expects) != (200, "status"):
@@ -71,17 +71,17 @@ def judge(probe: Probe, status: int, answer: Any) -> tuple[str, str]:
 
 
 def problem_of(status: int, answer: Any) -> str:
-    """Why an answer cannot be judged; empty = it can. Without a connection the status is 0."""
+    """Why an answer cannot be judged; empty = it can. Status 0 means no connection."""
     if status != 200:
         return f"HTTP {status}: {shorten(answer)}" if status else shorten(answer)
     return str(answer) if isinstance(answer, Unreadable) else ""
 
 
 def completion_tokens(answer: Any) -> int | None:
-    """Tokens of an answer as the engine counts them; None = it does not count.
+    """Tokens of an answer by the engine's count; None = it does not count.
 
     Raises:
-        ValueError: The count is no number of tokens.
+        ValueError: The count is not a valid number of tokens.
     """
     usage = answer.get("usage") if isinstance(answer, dict) else None
     count = usage.get("completion_tokens") if isinstance(usage, dict) else None
@@ -91,13 +91,13 @@ def completion_tokens(answer: Any) -> int | None:
 
 
 def shorten(answer: Any, longest: int = SHOWN) -> str:
-    """An answer as a message quotes it: not long, and nothing in it that a terminal obeys."""
+    """An answer as a quotation in a message: short, and without control characters."""
     text = printable(str(answer)[: longest + 1])
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
 def read_generation(answer: Any) -> Generation:
-    """Read the text that an engine generated, for a conversation or a plain prompt."""
+    """Read the generated text from an answer to a conversation or a plain prompt."""
     choice = next(iter(_items(answer, "choices")), {})
     message, finish = choice.get("message"), choice.get("finish_reason")
     text = message.get("content") if isinstance(message, dict) else choice.get("text")
@@ -134,7 +134,7 @@ def _judge_text(_probe: Probe, answer: Any) -> tuple[str, str]:
 
 
 def _judge_generated(_probe: Probe, answer: Any) -> tuple[str, str]:
-    """An answer of Triton's `generate`; the backend puts `N/A` in the place of a text."""
+    """Judge an answer of Triton's `generate`, whose backend writes `N/A` for a missing text."""
     found = answer if isinstance(answer, dict) else {}
     text, count = found.get("text_output"), found.get("num_output_tokens")
     tokens = count if type(count) is int else 0
@@ -151,7 +151,7 @@ def _judge_vector(_probe: Probe, answer: Any) -> tuple[str, str]:
 
 
 def _judge_scores(_probe: Probe, answer: Any) -> tuple[str, str]:
-    # SGLang answers with a bare list, and names them otherwise.
+    # SGLang answers with a bare list, and names the scores differently.
     listed = {"results": answer} if isinstance(answer, list) else answer
     scores = [
         entry.get("relevance_score", entry.get("score")) for entry in _items(listed, "results")
@@ -169,7 +169,7 @@ def _judge_labels(_probe: Probe, answer: Any) -> tuple[str, str]:
 
 
 def _judge_transcript(_probe: Probe, answer: Any) -> tuple[str, str]:
-    """The text may be empty: no word is spoken in a tone."""
+    """Judge a transcript. Its text may be empty: the tone contains no words."""
     text = answer.get("text") if isinstance(answer, dict) else None
     if not isinstance(text, str):
         return f"no transcript ({shorten(answer)})", ""
@@ -177,7 +177,7 @@ def _judge_transcript(_probe: Probe, answer: Any) -> tuple[str, str]:
 
 
 def _judge_picture(_probe: Probe, answer: Any) -> tuple[str, str]:
-    """Addresses are not fetched: an engine could make moorage ask other servers."""
+    """Judge an image. Its URL is not fetched: an engine could make moorage call other servers."""
     entry = next(iter(_items(answer, "data")), {})
     text = entry.get("b64_json") or entry.get("url")
     if not isinstance(text, str):

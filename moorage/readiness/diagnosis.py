@@ -1,6 +1,6 @@
-"""Finding the cause of a failed start in an engine's log.
+"""Finds the cause of a failed start in an engine's log.
 
-The last line of a dead engine's log is never the cause; the first error that is recognised is.
+The cause is the first recognized error, never the last line of the log.
 """
 
 import re
@@ -12,16 +12,16 @@ from moorage.common.printable import printable
 
 
 class LogCause(NamedTuple):
-    """A regular expression that shows a cause; it is searched line by line."""
+    """A cause, and the regular expression that finds it in a line of the log."""
 
     pattern: str
     cause: Cause
     suggestion: str = ""
-    """What to do; may use the pattern's named groups. Empty = the cause's own."""
+    """Suggestion; may use the pattern's named groups. Empty = the cause's own suggestion."""
 
 
 TAIL_LINES, TAIL_CHARACTERS = 200, 2000
-"""How many lines of the log a failure keeps, and of a line how many characters."""
+"""Most lines of the log in a failure, and most characters of each line."""
 
 COMMON_CAUSES: tuple[LogCause, ...] = (
     LogCause(
@@ -50,18 +50,18 @@ COMMON_CAUSES: tuple[LogCause, ...] = (
     ),
     LogCause(pattern=r"(?i)no module named '?(?P<module>[\w.]+)", cause=Cause.PROGRAM_MISSING),
 )
-"""Texts that mean the same in every engine."""
+"""Log patterns with the same meaning in every engine."""
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 _PROCESSES = r"(\(([\w-]+ )?pid=\d+(, ip=[^)]*)?\)\s+)*"
-"""Who speaks: `(EngineCore pid=24)`, and of Ray's workers `(RayWorkerWrapper pid=7, ip=...)`."""
+"""Process names: `(EngineCore pid=24)`, and `(RayWorkerWrapper pid=7, ip=...)` of Ray's workers."""
 
 _PREFIX = re.compile(rf"^{_PROCESSES}(ERROR [\d-]+ [\d:]+ \[[^\]]*\]\s*)?")
-"""What vLLM puts before each line: process, level, time, place."""
+"""vLLM's prefix of each line: process, level, time, place in the code."""
 
 _HARMLESS = re.compile(rf"^\s*{_PROCESSES}(DEBUG|INFO|WARNING)\b")
-"""Lines that a healthy start has too, whatever they say."""
+"""Lines below level ERROR, which healthy starts have too."""
 
 _ERROR = re.compile(r"^(?:[\w.]*(?:Error|Exception)\b\s*:|\S*\s?error:|Value error, )")
 
@@ -72,15 +72,16 @@ _WRAPPERS = (
     "EngineCore encountered an issue",
     "validation error for",
 )
-"""Errors that only say that another one happened."""
+"""Texts of errors that only report another error."""
 
 
 def diagnose(log: str, causes: Iterable[LogCause], fallback: Cause, detail: str) -> Failure:
-    """Turn the log of an engine that failed into a failure with its cause.
+    """Turn the log of a failed engine into a failure with its cause.
 
     Args:
-        log: The last lines of the log: many, for a traceback of each worker hides the cause.
-        causes: The engine's own texts; they are looked for before the common ones.
+        log: The last lines of the log: many, since each worker's traceback hides the cause.
+        causes: The engine's own patterns, which are tried before the common ones.
+        fallback: The cause where no pattern matches.
         detail: What was observed from outside, such as the exit code.
     """
     plain = [printable(line) for line in COLOUR.sub("", log).splitlines()]
@@ -96,7 +97,7 @@ def diagnose(log: str, causes: Iterable[LogCause], fallback: Cause, detail: str)
 
 
 def last_lines(log: str) -> str:
-    """As much of a log as a failure keeps, and nothing in it that a terminal obeys."""
+    """The end of a log for a failure, without control characters."""
     lines = COLOUR.sub("", log).splitlines()[-TAIL_LINES:]
     return "\n".join(printable(line[:TAIL_CHARACTERS]) for line in lines)
 
@@ -114,7 +115,7 @@ def _recognised(entry: LogCause, match: re.Match[str], line: str, detail: str, l
 
 
 def _first_error(lines: Iterable[str]) -> str:
-    """The first that says more than that another happened; its message may begin a line later."""
+    """The first error other than a wrapper of another; its message may be on the next line."""
     texts = [_PREFIX.sub("", line).strip() for line in lines]
     for at, text in enumerate(texts, 1):
         if _ERROR.search(text) and not any(wrapper in text for wrapper in _WRAPPERS):

@@ -1,4 +1,4 @@
-"""What an engine says about itself once it serves, held against what was planned."""
+"""Facts that a serving engine reports, compared with the plan."""
 
 import re
 from collections import defaultdict
@@ -17,17 +17,17 @@ Size = Annotated[int, Field(ge=0)] | None
 
 
 class Measured(Value):
-    """What a start logged; sizes in bytes of the rank that has most, None = not in the log.
+    """Memory that a start logged; bytes of the rank with the most, None = not in the log.
 
     Attributes:
-        weights_bytes: What loading the model allocated, buffers included.
-        consumed_bytes: What stays allocated, the cache aside: weights, buffers, non-torch memory.
-        non_torch_bytes: The part of it that is not torch's; only older versions tell it.
-        activation_bytes: Peak of a forward pass above what stays.
-        graph_bytes: What capturing the CUDA graphs took.
-        graph_reserve_bytes: What was set aside for them before, out of the engine's budget.
-        kv_cache_bytes: The KV cache, of the rank that has least: that one decides for all.
-        concurrency: Full requests that the cache holds at once.
+        weights_bytes: Memory that loading the model allocated, including buffers.
+        consumed_bytes: Permanent memory without the cache: weights, buffers, non-torch memory.
+        non_torch_bytes: The part of it outside torch; only older versions log it.
+        activation_bytes: Peak of a forward pass above the permanent memory.
+        graph_bytes: Memory that capturing the CUDA graphs took.
+        graph_reserve_bytes: Memory reserved for the graphs beforehand, from the engine's budget.
+        kv_cache_bytes: The KV cache of the rank with the least, which limits all ranks.
+        concurrency: Number of full-length requests that fit the cache at once.
         process_bytes: RAM of the worker on CPU before its cache.
     """
 
@@ -45,9 +45,9 @@ class Measured(Value):
 
 
 def read_measured(log: str) -> Measured | None:
-    """What a log of vLLM says about memory; None when it says nothing.
+    """Memory facts from a log of vLLM; None when the log has none.
 
-    Of each process its last word counts, for a trial capture comes before the real one.
+    The last line of each process counts, since a trial capture precedes the real one.
     """
     by_process: dict[str, dict[str, float]] = defaultdict(dict)
     for raw in log.splitlines():
@@ -58,7 +58,7 @@ def read_measured(log: str) -> Measured | None:
 
 
 def combine_measured(all_measured: Iterable[Measured]) -> Measured | None:
-    """One for several ranks: of what is needed the most, of what there is the least."""
+    """Combine several ranks: the maximum of needs, the minimum of supplies."""
     merged: dict[str, float] = {}
     for measured in all_measured:
         for name, value in measured.model_dump(exclude_none=True).items():
@@ -70,7 +70,7 @@ def combine_measured(all_measured: Iterable[Measured]) -> Measured | None:
 _SUPPLY = frozenset({"kv_cache_bytes", "kv_tokens", "concurrency"})
 
 _PROCESS = re.compile(r"\(([^()]*\bpid=\d+)[^()]*\)")
-"""Who speaks: `(EngineCore pid=24)`, `(Worker_TP1 pid=40)`."""
+"""The process of a line: `(EngineCore pid=24)`, `(Worker_TP1 pid=40)`."""
 
 _SIZE = r"(-?\d+(?:\.\d+)?) ?"
 _COUNT = r"(\d[\d,]*)"
@@ -102,13 +102,13 @@ _LINES: tuple[tuple[str, str], ...] = (
     ("request_tokens", rf"Maximum concurrency for {_COUNT} tokens per request"),
     ("concurrency", r"Maximum concurrency for .* tokens per request: (\d+(?:\.\d+)?)x"),
 )
-"""Which fact a line tells, and how it is worded; a line may tell several."""
+"""Facts, and the patterns of the lines that contain them; a line may contain several."""
 
 _PATTERNS = tuple((name, re.compile(pattern)) for name, pattern in _LINES)
 
 
 def _facts(line: str) -> dict[str, float]:
-    """Facts of a line, sizes in bytes. A negative size is no measurement: others freed memory."""
+    """Facts in a line, sizes in bytes. Negative sizes are dropped: other processes freed memory."""
     found = {}
     for name, pattern in _PATTERNS:
         if match := pattern.search(line):
@@ -122,7 +122,7 @@ def _facts(line: str) -> dict[str, float]:
 def _of_process(facts: Mapping[str, float]) -> Measured:
     """The facts of one process as fields.
 
-    Where vLLM sets memory aside for graphs, it counts that into the peak that it calls activation.
+    Where vLLM reserves memory for graphs, it includes that in the peak that it calls activation.
     Source: `gpu_worker.py:determine_available_memory`, on by default since 0.21.
     """
     values = {name: value for name, value in facts.items() if name in Measured.model_fields}
@@ -140,19 +140,19 @@ T = TypeVar("T")
 
 VERSION_PATH, MODELS_PATH = "/version", "/v1/models"
 MOST_NAMES = 1000
-"""Names that a record holds of an engine: those of the model, and of each adapter."""
+"""Most names of an engine in a record: of the model, and of each adapter."""
 
 LENGTH = "--max-model-len"
 LEFT_TO_THE_ENGINE = (None, "auto", "-1")
 
 
 class EngineFacts(Value):
-    """One replica, as its engine describes it; None or empty = it does not say.
+    """One replica, as its engine reports; None or empty = not reported.
 
     Attributes:
-        planned_version: Empty = unknown.
-        names: Names that it serves, LoRA adapters included.
-        planned_context: None = the engine was to decide.
+        planned_version: Version in the plan; empty = unknown.
+        names: Served names, including LoRA adapters.
+        planned_context: Context in the plan; None = the engine decides.
     """
 
     workload: str
@@ -166,13 +166,13 @@ class EngineFacts(Value):
 
     @property
     def surprises(self) -> tuple[str, ...]:
-        """What is not as it was planned."""
+        """Deviations from the plan."""
         found = []
         if self.context and self.planned_context and self.context != self.planned_context:
             found.append(
                 f"{self.workload} serves {self.context} tokens, {self.planned_context} were planned"
             )
-        # `+cpu` and the like only tell how it was built.
+        # Suffixes such as `+cpu` only name the build.
         versions = (self.version, self.version.partition("+")[0])
         if self.version and self.planned_version and self.planned_version not in versions:
             found.append(f"{self.workload} is version {self.version}, not {self.planned_version}")
@@ -180,7 +180,7 @@ class EngineFacts(Value):
 
     @property
     def summary(self) -> str:
-        """The facts in a line."""
+        """The facts in one line."""
         parts = (
             (f"version {self.version}", self.version),
             (f"{self.context} tokens", self.context),
@@ -200,8 +200,8 @@ def engine_facts(
 ) -> EngineFacts:
     """The facts of one replica.
 
-    `version` and `models` are its answers on `/version` and `/v1/models`; anything else than an
-    answer counts as none. An empty planned version is unknown.
+    `version` and `models` are its answers to `/version` and `/v1/models`; values of other types are
+    ignored. An empty planned version is unknown.
     """
     stated = parse_words(arguments)
     limited = stated.value(LENGTH) not in LEFT_TO_THE_ENGINE

@@ -1,4 +1,4 @@
-"""Sound that a probe sends, and pictures that engines answer with."""
+"""The audio that a probe sends, and the images in engines' answers."""
 
 import base64
 import math
@@ -7,17 +7,17 @@ import struct
 from functools import cache
 
 RATE, PITCH, LOUDNESS = 16_000, 440, 8_000
-"""Samples a second, as models of speech take them, and a tone: its hertz and its amplitude."""
+"""Sample rate of speech models, and the tone's frequency in hertz and its amplitude."""
 
 INTEGERS, WIDTH = 1, 2
-"""Format of the samples in a WAV file, and the bytes of each."""
+"""Sample format code in a WAV file, and bytes per sample."""
 
 PICTURES = {
     "PNG": re.compile(rb"\x89PNG\r\n\x1a\n.{4}IHDR", re.DOTALL),
     "JPEG": re.compile(rb"\xff\xd8\xff"),
     "WebP": re.compile(rb"RIFF.{4}WEBPVP8", re.DOTALL),
 }
-"""How the bytes of a picture begin, by format."""
+"""First bytes of an image, by format."""
 
 DATA_ADDRESS = re.compile(r"data:image/[\w.+-]+;base64,")
 
@@ -34,10 +34,10 @@ def tone() -> bytes:
 
 
 def decode_picture(text: str) -> tuple[str, bytes]:
-    """The format and the bytes of a picture in base64, which may stand in a `data:` address.
+    """The format and bytes of an image in base64, with or without a `data:` prefix.
 
     Raises:
-        ValueError: The text is no base64, or no picture of a known format.
+        ValueError: The text is not base64, or not an image of a known format.
     """
     prefix = DATA_ADDRESS.match(text)
     content = base64.b64decode(text[prefix.end() :] if prefix else text, validate=True)

@@ -1,6 +1,6 @@
-"""The readiness protocol: port, health, listed name, one real answer; each in its phase.
+"""The readiness protocol: port, health, listed name, one real answer; a phase for each.
 
-An engine that calls itself healthy is not proven to serve; one that generated a token is.
+A healthy status does not prove that an engine serves; a generated token does.
 """
 
 import json
@@ -14,10 +14,10 @@ from moorage.readiness.media import tone
 from moorage.spec import Mode, ModelSpec, ProbeSpec
 
 MOST_BYTES = 4 * MIB
-"""Of an answer, unless a caller says otherwise: a long completion has some hundred KiB."""
+"""Default limit of an answer's bytes: a long completion has some hundred KiB."""
 
 MOST_PICTURE = 16 * MIB
-"""Of an answer with a picture: in base64, and maybe larger than was asked for."""
+"""Limit of an answer with an image: base64, and possibly larger than requested."""
 
 
 class Phase(StrEnum):
@@ -31,17 +31,17 @@ class Phase(StrEnum):
 
 
 class Probe(Value):
-    """One request to the engine; it proves a phase when the answer is good.
+    """One request to the engine; a good answer proves its phase.
 
     Attributes:
         deadline: Which deadline of the spec applies: `load_seconds`, `warm_up_seconds`, or
             `on_cluster_seconds`.
         method: HTTP method; empty = only a TCP connection.
-        expects: Kind of answer: `running` (of the runtime, not the engine), `status`, `listed`,
+        expects: Kind of answer: `running` (from the runtime, not the engine), `status`, `listed`,
             `text`, `generated` (by Triton), `vector`, `scores`, `labels`, `transcript`, `picture`.
         patient: Whether a bad answer may still become a good one while the engine starts.
-        sound: A WAV file; with it the request is a form, and `body` its other fields.
-        most_bytes: How large the answer may be.
+        sound: A WAV file; with one, the request is a form, and `body` has its other fields.
+        most_bytes: Largest size of the answer.
     """
 
     phase: Phase
@@ -57,7 +57,7 @@ class Probe(Value):
 
 
 class ProbeResult(Value):
-    """How a phase was passed, in seconds from the start of the engine, and what was answered."""
+    """A passed phase: seconds since the start of the engine, attempts, and an excerpt."""
 
     phase: Phase
     seconds: float
@@ -66,9 +66,9 @@ class ProbeResult(Value):
 
 
 class Readiness(Value):
-    """What step `verify` makes: the proof for every replica.
+    """The result of step `verify`: the proof for one replica.
 
-    `first_token_seconds` is the duration of the request that was answered; 0 = no request.
+    `first_token_seconds` is the duration of the answered request; 0 = no request was sent.
     """
 
     workload: str
@@ -101,14 +101,14 @@ def application_probes(
     return (
         Probe(phase=Phase.DEPLOYED, deadline="on_cluster_seconds", expects="running"),
         Probe(phase=Phase.LISTENING, deadline="warm_up_seconds"),
-        # Ray Serve LLM has no path for health; whoever names one has it.
+        # Ray Serve LLM has no health path; a path in the spec belongs to a custom application.
         *([own] if path != ProbeSpec().path else []),
         *_answers(spec, profile, lists_models=lists_models),
     )
 
 
 def _answers(spec: ModelSpec, profile: ModelProfile, *, lists_models: bool) -> list[Probe]:
-    """Whether the name is listed, and a real request."""
+    """Probes for the listed name and for one real answer."""
     probes = []
     if lists_models:
         probes.append(
@@ -144,14 +144,14 @@ def _request(spec: ModelSpec, profile: ModelProfile) -> Probe:
 
 
 def _asked_mode(profile: ModelProfile) -> Mode:
-    """The mode; models that only transcribe have no path for text, whatever is stated."""
+    """The mode to prove; models that only transcribe cannot answer text, whatever the spec says."""
     if profile.mode == Mode.COMPLETION and TRANSCRIBERS.intersection(profile.architectures):
         return Mode.TRANSCRIPTION
     return profile.mode
 
 
 def _proof(mode: Mode, prompt: str, *, chat: bool) -> tuple[str, dict[str, Any], str]:
-    """Path and body of the request that proves a mode, and the kind of its answer."""
+    """Path and body of the request that proves a mode, and the expected kind of answer."""
     sound = {"language": "en", "response_format": "json"}
     picture = {"prompt": prompt, "n": 1, "size": "256x256", "response_format": "b64_json"}
     requests: dict[Mode, tuple[str, dict[str, Any], str]] = {
@@ -165,7 +165,7 @@ def _proof(mode: Mode, prompt: str, *, chat: bool) -> tuple[str, dict[str, Any],
 
 
 def triton_request(model: str, prompt: str, sampling: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The path and the body of a request to a model on Triton, without the prompt in its answer."""
+    """Path and body of a request to Triton whose answer does not repeat the prompt."""
     body = {
         "text_input": prompt,
         "stream": False,
@@ -178,7 +178,7 @@ def triton_request(model: str, prompt: str, sampling: dict[str, Any]) -> tuple[s
 def generation(
     prompt: str, messages: list[dict[str, Any]], max_tokens: int, *, chat: bool
 ) -> tuple[str, dict[str, Any]]:
-    """The HTTP path and the body of a request for text; without messages, of the prompt."""
+    """HTTP path and body of a request for text, from the messages or else the prompt."""
     limits = {"max_tokens": max_tokens, "temperature": 0, "stream": False}
     if chat:
         conversation = messages or [{"role": "user", "content": prompt}]

@@ -1,4 +1,4 @@
-"""The smoke test: golden prompts that a release must answer before it takes over, and how fast."""
+"""The smoke test: golden prompts that a release must answer, fast enough, before it takes over."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,15 +10,15 @@ from moorage.readiness.protocol import generation
 from moorage.spec import ModelSpec, PromptSpec
 
 SHOWN = 300
-"""How many characters of a question and of an answer are kept."""
+"""Most characters of a prompt and of an answer in a record."""
 
 
 class Answer(Value):
-    """One golden prompt and its answer, both cut.
+    """One golden prompt and its answer, both shortened.
 
     Attributes:
-        tokens: None = the engine does not count them.
-        wrong: Why it does not pass; empty = it does.
+        tokens: Tokens of the answer; None = the engine does not count them.
+        wrong: Why the answer fails; empty = it passes.
     """
 
     asked: str
@@ -29,14 +29,14 @@ class Answer(Value):
 
 
 class Gate(Value):
-    """How one replica passed the gate, or did not.
+    """The outcome of the smoke test for one replica.
 
     Attributes:
-        tokens_per_second: Over all of them; None = the engine does not count its tokens.
-        before: The same of the release before, over its replicas; None = it did not measure it
-            with these prompts.
-        against: That release; empty = none was compared with.
-        wrong: What does not pass; empty = the gate is passed.
+        tokens_per_second: Over all answers; None = the engine does not count its tokens.
+        before: The mean speed of the predecessor's replicas; None = it was not measured with these
+            prompts.
+        against: The id of that predecessor; empty = no comparison.
+        wrong: Failures of the replica; empty = it passes.
     """
 
     workload: str
@@ -48,12 +48,12 @@ class Gate(Value):
 
     @property
     def slowest(self) -> float:
-        """The longest of its answers, in seconds."""
+        """Seconds of its slowest answer."""
         return max((answer.seconds for answer in self.answers), default=0.0)
 
     @property
     def summary(self) -> str:
-        """The gate in a line."""
+        """The outcome in one line."""
         if self.wrong:
             return self.wrong
         summary = f"{len(self.answers)} prompts, slowest {human_seconds(self.slowest)}"
@@ -65,9 +65,9 @@ class Gate(Value):
 
 
 def request_of(spec: ModelSpec, prompt: PromptSpec, *, chat: bool) -> tuple[str, dict[str, Any]]:
-    """The HTTP path and the body of a golden prompt.
+    """The HTTP path and body of a golden prompt.
 
-    A model without a chat template gets a conversation line by line.
+    A model without a chat template gets the messages of a conversation as lines of one prompt.
     """
     messages = [message.model_dump() for message in prompt.messages]
     path, body = generation(prompt_text(prompt), messages, prompt.max_tokens, chat=chat)
@@ -80,7 +80,7 @@ def prompt_text(prompt: PromptSpec) -> str:
 
 
 def read_answer(status: int, answer: Any) -> Generation:
-    """Read what an engine sent back; status 0 = nothing, and the answer says why."""
+    """Read an engine's answer; with status 0 there is none, and `answer` says why."""
     wrong = problem_of(status, answer)
     return Generation(wrong=wrong) if wrong else read_generation(answer)
 
@@ -88,9 +88,9 @@ def read_answer(status: int, answer: Any) -> Generation:
 def judge_answer(
     prompt: PromptSpec, back: Generation, seconds: float, found: bool | None
 ) -> Answer:
-    """Compare what came back after some seconds with what a golden prompt expects.
+    """Judge an answer that took `seconds` by the limits of its golden prompt.
 
-    `found` says whether its pattern is in it; None = the search took too long.
+    `found` says whether the answer matches the pattern; None = the search took too long.
     """
     return Answer(
         asked=shorten(prompt_text(prompt), SHOWN),
@@ -108,10 +108,10 @@ def gate_of(
     before: tuple[str, float] | None = None,
     least: float | None = None,
 ) -> Gate:
-    """The outcome of a replica, with one answer for each golden prompt.
+    """The outcome of a replica, from one answer for each golden prompt.
 
-    `before` is the release before and its tokens per second; None = nothing to compare with. The
-    replica must reach the share `least` of that; None = any.
+    `before` is the predecessor and its tokens per second; None = no comparison. The replica must
+    reach the share `least` of that speed; None = any speed passes.
     """
     wrong = [f"asked {a.asked!r}, answered {a.answered!r}: {a.wrong}" for a in answers if a.wrong]
     speed = _speed(answers)
@@ -129,14 +129,14 @@ def gate_of(
 
 
 def comparable(prompts: Sequence[PromptSpec], others: Sequence[PromptSpec]) -> bool:
-    """Whether two releases get the same prompts, so that their speeds can be compared."""
+    """Whether two releases have the same prompts, so that their speeds are comparable."""
     fields = {"prompt", "messages", "max_tokens"}
     questions = [one.model_dump(include=fields) for one in prompts]
     return questions == [one.model_dump(include=fields) for one in others]
 
 
 def speed_of(gates: Sequence[Gate]) -> float | None:
-    """Tokens per second of a release: the mean over its replicas; None = not measured."""
+    """Mean tokens per second over a release's replicas; None = not measured on all of them."""
     speeds = [gate.tokens_per_second for gate in gates if gate.tokens_per_second is not None]
     return round(sum(speeds) / len(speeds), 3) if speeds and len(speeds) == len(gates) else None
 

@@ -1,1 +1,1 @@
-"""The release: its record, its states, its timeline, its requester."""
+"""Releases: records, states, timelines, routes and requesters."""

@@ -1,4 +1,4 @@
-"""How a release is ended. Only what stops one needs to know, and it imports all engines."""
+"""The ending of a release. A module of its own because it imports all engines."""
 
 from moorage.engines.stopping import Ending, ending
 from moorage.releases.release_row import ReleaseRow
@@ -6,6 +6,6 @@ from moorage.spec import StoppingSpec
 
 
 def ending_of(row: ReleaseRow) -> Ending:
-    """How a release is ended: as its record says, or by default."""
+    """How to stop a release: by the spec in its record, else by the defaults."""
     record = row.release
     return ending(record.spec.stopping, record.plan) if record else ending(StoppingSpec(), None)

@@ -1,4 +1,4 @@
-"""The adapters that were loaded into a running release, and whether it can take another one."""
+"""Adapters that are loaded into a running release, and checks for loading another."""
 
 from collections.abc import Mapping, Set
 
@@ -12,14 +12,14 @@ from moorage.releases.release import Release
 from moorage.releases.release_row import ReleaseRow
 
 Listed = Mapping[str, Set[str]]
-"""The names that each workload serves, by the workload's name."""
+"""Served names, by workload name."""
 
 
 def require_updates(row: ReleaseRow) -> Release:
-    """The record of a release whose adapters may be changed while it serves.
+    """The record of a release that allows changes of its adapters while it serves.
 
     Raises:
-        Failure: `ADAPTERS_FIXED` when its spec does not allow it.
+        Failure: `ADAPTERS_FIXED` when its spec does not allow such changes.
     """
     if row.release is None or row.plan is None or row.release.spec.lora_updates is None:
         raise Failure(Cause.ADAPTERS_FIXED, f"{row.id} was deployed without `lora_updates`")
@@ -27,7 +27,7 @@ def require_updates(row: ReleaseRow) -> Release:
 
 
 def require_loadable(release: Release, companion: Companion) -> None:
-    """Refuse an adapter in a format that the release's engine does not load; `BAD_SPEC`."""
+    """Refuse (`BAD_SPEC`) an adapter in a format that the release's engine cannot load."""
     if release.plan:
         require_adapter_format(ENGINES[release.plan.engine], (companion,))
 
@@ -39,7 +39,7 @@ def loaded(row: ReleaseRow) -> tuple[Pin, ...]:
 
 
 def lacking(row: ReleaseRow, pin: Pin, listed: Listed) -> tuple[Workload, ...]:
-    """The replicas that an adapter is not loaded into yet.
+    """The replicas without an adapter, into which it can be loaded.
 
     Raises:
         Failure: `ADAPTER_NAME_TAKEN`, `ADAPTERS_FULL` or `ADAPTERS_FIXED`.
@@ -67,10 +67,10 @@ def lacking(row: ReleaseRow, pin: Pin, listed: Listed) -> tuple[Workload, ...]:
 
 
 def holding(row: ReleaseRow, name: str, listed: Listed) -> tuple[Workload, ...]:
-    """The replicas that hold an adapter.
+    """The replicas that have an adapter loaded.
 
     Raises:
-        Failure: `UNKNOWN_ADAPTER` when none has it, `ADAPTERS_FIXED` when the spec names it.
+        Failure: `UNKNOWN_ADAPTER` when no replica has it, `ADAPTERS_FIXED` when the spec names it.
     """
     if name in _own_names(require_updates(row)):
         raise Failure(
@@ -90,13 +90,13 @@ def holding(row: ReleaseRow, name: str, listed: Listed) -> tuple[Workload, ...]:
 
 
 def with_adapter(workload: Workload, pin: Pin) -> Workload:
-    """The workload with an adapter loaded."""
+    """A copy of the workload with an adapter added."""
     others = without_adapter(workload, pin.name).adapters
     return workload.model_copy(update={"adapters": (*others, pin)})
 
 
 def without_adapter(workload: Workload, name: str) -> Workload:
-    """The workload with an adapter unloaded."""
+    """A copy of the workload with an adapter removed."""
     left = tuple(pin for pin in workload.adapters if pin.name != name)
     return workload.model_copy(update={"adapters": left})
 

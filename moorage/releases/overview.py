@@ -1,4 +1,4 @@
-"""What a list of all models shows of a release."""
+"""Facts about a release for lists of models and releases."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -9,14 +9,14 @@ from moorage.releases.requester import Requester
 
 
 class ReleaseOverview(NamedTuple):
-    """A release without its record, and what of that a list shows.
+    """A release without its record, and the record's facts for a list of models.
 
     Attributes:
-        since: When it has come into its state, UTC.
+        since: When it entered its state, UTC.
         engine: Name of its engine; empty = unknown.
-        keep_alive: How long it stays loaded without requests, as its spec says; empty = unknown.
-        places: Where each seat is: its host, and the accelerators that it has there.
-        surprises: How it differs from its plan.
+        keep_alive: How long it stays loaded without requests, from its spec; empty = unknown.
+        places: Host and accelerators of each seat.
+        surprises: Deviations from its plan.
     """
 
     row: ReleaseRow
@@ -28,11 +28,11 @@ class ReleaseOverview(NamedTuple):
 
 
 class HistoryEntry(NamedTuple):
-    """A release without its record, and what of that the history of its model shows.
+    """A release without its record, and the record's facts for the history of its model.
 
     Attributes:
-        rolled_back_to: Earlier release that it runs again; empty = it has a new plan.
-        requester: None = not recorded, or not yet.
+        rolled_back_to: Earlier release whose plan it reuses; empty = it has a new plan.
+        requester: Requester of its deploy; None = not recorded, or not yet.
         tpot: Median seconds per output token under its load; None = not measured.
         requested_by: The requester in one line, also of a release in progress; empty = unknown.
     """
@@ -45,6 +45,6 @@ class HistoryEntry(NamedTuple):
 
 
 def place_of_seat(host: str, accelerator_type: str, accelerators: Iterable[int]) -> str:
-    """Where a seat is, such as `gpu-1 cuda:0,1`."""
+    """Host and accelerators of a seat, such as `gpu-1 cuda:0,1`."""
     indexes = ",".join(map(str, accelerators))
     return f"{host} {accelerator_type}:{indexes}" if indexes else f"{host} cpu"

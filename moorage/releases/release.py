@@ -28,7 +28,7 @@ from moorage.spec import ModelSpec
 
 
 class StepRecord(Value):
-    """How one step went. `seconds` is its duration."""
+    """The duration and summary of one step."""
 
     name: str
     seconds: float
@@ -36,7 +36,7 @@ class StepRecord(Value):
 
 
 class FailureRecord(Value):
-    """Why a release failed."""
+    """The failure of a release."""
 
     cause: Cause
     detail: str
@@ -56,29 +56,29 @@ class Restart(Value):
 class Release(Value):
     """The audit record of `NAME.vN`, written once when the release runs or has failed.
 
-    Adapters that are loaded later and restarts are added. Times are UTC.
+    Later restarts and adapters are added to it. Times are UTC.
 
     Attributes:
         revision: Commit on the hub, or fingerprint of the local directory; empty when the model
             could not be resolved.
         companions: Pinned revisions of its adapters and its draft model.
-        files: The quantization that was chosen for it; None = there was nothing to choose.
-        profile: None when the flow failed before; so are the fields below.
+        files: The chosen quantization; None = there was no choice.
+        profile: None when the flow failed earlier; so are the fields below.
         image: With its digest where the runtime knows it; None for a process.
         facts: What each serving engine reports about itself.
         corrections: Changes of the second attempt, where the engine named a value; one at most.
-        measured: Memory as the engines logged it, with the prediction.
-        replaced: Release that this one took over from; empty = none.
+        measured: Memory that the engines logged, with the prediction.
+        replaced: Release that this one replaces; empty = none.
         replacement: How: new while old serves, a share first, or stop-first and why.
-        downtime_seconds: How long no release of the name got requests during the replacement; None
-            = there was none to replace, or it was not measured.
-        gate: Each replica's answers to the golden prompts; empty = there are none.
-        acceptance: What its load measured; None = there was none.
-        rolled_back_to: Earlier release that it runs again; empty = it has a new plan.
-        applied_from: Set of files that it was applied from; empty = it was deployed by itself.
+        downtime_seconds: Time during the replacement in which no release of the name got requests;
+            None = no release was replaced, or it was not measured.
+        gate: Each replica's answers to the golden prompts; empty = no prompts.
+        acceptance: The outcome of its load; None = no load.
+        rolled_back_to: Earlier release whose plan it reuses; empty = it has a new plan.
+        applied_from: Set of files that it was applied from; empty = it was deployed on its own.
         restarts: Oldest first; the newest hundred are kept.
         requester: None = an older moorage did not record it.
-        finished_at: When it was running, or had failed.
+        finished_at: When it started to run, or failed.
     """
 
     id: str
@@ -123,7 +123,7 @@ class Release(Value):
         old: ReleaseRow | None,
         **facts: Any,
     ) -> Self:
-        """The record of a release of which only the spec and the release to replace are known."""
+        """The record of a new release: only its spec and the release to replace are known."""
         return cls(
             id=identity,
             model=spec.name,
@@ -139,7 +139,7 @@ class Release(Value):
 
     @property
     def pattern(self) -> str | None:
-        """What selects its weight files: as the spec says, or as was chosen; None = all of them."""
+        """Pattern of its weight files, from the spec or the choice; None = all files."""
         return with_files(self.spec, self.files).files
 
     @property
@@ -149,7 +149,7 @@ class Release(Value):
 
     @property
     def surprises(self) -> tuple[str, ...]:
-        """How it differs from its plan now that it serves."""
+        """Deviations from its plan."""
         return surprises_of(self.corrections, self.facts)
 
     @property
@@ -161,7 +161,7 @@ class Release(Value):
 def surprises_of(
     corrections: Iterable[Correction], facts: Iterable[EngineFacts]
 ) -> tuple[str, ...]:
-    """How a release differs from its plan."""
+    """Deviations of a release from its plan."""
     corrected = (f"second try: {one.summary}" for one in corrections)
     return (*corrected, *(text for one in facts for text in one.surprises))
 

@@ -1,6 +1,6 @@
-"""A release as the ledger lists it; a list of all models needs no records.
+"""A release as a row of the ledger.
 
-So nothing here imports what a record consists of.
+A list of all models needs no records, so this module does not import the parts of records.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRow:
-    """A release as the ledger lists it, with what it runs or was about to start.
+    """A release as a row of the ledger, with its running or planned workloads.
 
     Attributes:
-        release: The record, once it is written.
+        release: The record; None until it is written.
         foreign_record: The record as plain data, when another version of moorage wrote it in a
-            shape that this one cannot read.
+            form that this version cannot read.
     """
 
     id: str
@@ -57,7 +57,7 @@ class ReleaseRow:
 
     @property
     def as_it_runs(self) -> Release | None:
-        """The record, with the workloads as they are now while it serves."""
+        """The record with the current workloads, where the release has any."""
         if self.release is None or not self.workloads:
             return self.release
         return self.release.model_copy(update={"workloads": self.workloads})
@@ -68,7 +68,7 @@ class ReleaseRow:
         return serving(self.workloads)
 
     def is_of(self, spec: ModelSpec, revision: str, companions: tuple[Pin, ...]) -> bool:
-        """Whether its record says that it serves this spec at these revisions."""
+        """Whether its record is of this spec at these revisions."""
         same = (self.spec_digest, self.revision) == (spec.digest, revision)
         return same and self.release is not None and self.release.companions == companions
 
@@ -79,30 +79,30 @@ def release_id(model: str, number: int) -> str:
 
 
 SUPERSEDED = "superseded by"
-"""Begins the cause of a release that stops for its successor (`tasks/replace.py`)."""
+"""Beginning of the cause of a release that stops for its successor (`tasks/replace.py`)."""
 
 STOPPED_FIRST = "stopped first"
-"""Goes on in that cause, after the successor, where the release stops before that one serves."""
+"""Follows the successor in that cause, where the release stops before its successor serves."""
 
 ASLEEP = "asleep"
-"""Begins the cause of a release that stops to sleep (`tasks/sleep.py`)."""
+"""Beginning of the cause of a release that stops to sleep (`tasks/sleep.py`)."""
 
 ENDING = "its engines were told to end"
-"""Goes on in that cause while engines are stopped: one that still runs may be about to end."""
+"""Added to that cause while engines stop: an engine that still runs may be about to exit."""
 
 
 def successor_of(row: ReleaseRow) -> str:
-    """The release for which a release stops; empty = it does not stop for one."""
+    """The successor for which a release stops; empty = it does not stop for a successor."""
     if row.state != ReleaseState.STOPPING or not row.cause.startswith(SUPERSEDED):
         return ""
     return row.cause.removeprefix(SUPERSEDED).split()[0].strip(",;")
 
 
 def replaceable(old: ReleaseRow | None) -> str:
-    """The release that may be stopped first: only one that could be started again."""
+    """The id of a release that may be stopped first, as its plan allows a restart; else empty."""
     return old.id if old and old.plan else ""
 
 
 def claims_of(row: ReleaseRow | None) -> tuple[str, tuple[Claim, ...]]:
-    """A release that may have had to make room, with its claims; both empty for none."""
+    """Id and claims of a release that may have to make room; both empty without a placement."""
     return (row.id, row.placement.claims) if row and row.placement else ("", ())

@@ -8,7 +8,7 @@ from moorage.common.printable import printable
 from moorage.common.values import Value
 
 PLAIN_TEXT_PATTERN = r"^[^\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]*$"
-"""No control characters, and none that hide text or turn its direction."""
+"""Excludes control characters, and characters that hide text or change its direction."""
 
 LONGEST_CLAIM = 200
 
@@ -25,7 +25,7 @@ Claim = Annotated[
 
 
 def one_line(text: str) -> str:
-    """A name from outside as one line, with hidden characters written out."""
+    """An external name as one line, with hidden characters escaped."""
     return " ".join(printable(text).split())[:LONGEST_CLAIM]
 
 
@@ -33,10 +33,10 @@ class Requester(Value):
     """The requester of a flow run.
 
     Attributes:
-        user: Operating system's user of the command, on its `host`; empty = no command started it.
+        user: Operating system's user of the command, on `host`; empty = not from a command.
         created_by: Creator of the flow run in Prefect: kind, display value and id. A server with
-            one login for all knows none.
-        parent: Id of the task run that started it.
+            one shared login does not know creators.
+        parent: Id of the task run that started the flow run.
         claimed: The parameter `requested_by`, unverified.
     """
 
@@ -50,12 +50,12 @@ class Requester(Value):
 
     @property
     def account(self) -> str:
-        """The user and the machine of a command; empty where there was no command."""
+        """User and machine of the command; empty where the run is not from a command."""
         return f"{self.user}@{self.host}" if self.user else ""
 
     @property
     def summary(self) -> str:
-        """One line."""
+        """The requester in one line."""
         known = f"{self.account}, command line" if self.user else self._by_prefect()
         return f"{known}; claimed: {self.claimed}" if self.claimed else known
 

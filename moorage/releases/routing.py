@@ -1,7 +1,7 @@
-"""The routes of model names: where requests for a name go.
+"""The routes of model names: the endpoints for requests.
 
-They change in one step, so that no request goes to two releases or to none. The ledger keeps them
-(`adapters/ledger/routes.py`), and clients and gateways look the endpoints up there.
+A route changes in one step, so that no request goes to two releases or to none. The ledger stores
+the routes (`adapters/ledger/routes.py`); clients and gateways look up the endpoints there.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ class Canary(Value):
 
     Attributes:
         share: Its share of the model's requests, from 0 to 1.
-        key_secret: Name of the secret with its engines' API key; empty = they ask for none.
+        key_secret: Name of the secret with its engines' API key; empty = they need no key.
     """
 
     share: float
@@ -33,15 +33,14 @@ class Route(Value):
     Attributes:
         state: `running`, or `unreachable`: its host does not answer, but it may still serve.
         endpoints: Base URLs, one for each replica; requests may go to any of them.
-        base_path: Where their HTTP interface begins; gateways route `/v1` only.
-        adapters: LoRA adapters that every replica serves in addition to the model, as requests
-            name them.
-        since: When the release was begun, UTC.
-        keep_alive: How long it stays loaded without requests, as in its spec.
+        base_path: Base path of their HTTP interface; gateways route `/v1` only.
+        adapters: Names of LoRA adapters that every replica serves in addition to the model.
+        since: When the release began, UTC.
+        keep_alive: How long it stays loaded without requests, from its spec.
         routing: How gateways choose among its replicas.
-        timeout_seconds: Longest time for a whole answer; 0 = no limit.
-        canary: What it gets before it serves; None = it serves, or sleeps.
-        makes_room: Whether it has stopped for its successor.
+        timeout_seconds: Longest time for a complete answer; 0 = no limit.
+        canary: Its share of requests before it serves; None = it serves, or sleeps.
+        makes_room: Whether it stopped for its successor.
     """
 
     model: str

@@ -1,4 +1,4 @@
-"""The states of a release, the allowed transitions, and the transitions that it made."""
+"""The states of a release, the allowed transitions, and a release's logged transitions."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,16 +12,16 @@ from moorage.common.values import Value
 class ReleaseState(StrEnum):
     """States of a release."""
 
-    PENDING = "pending"  # begun: it has an id
+    PENDING = "pending"  # it has an id, and nothing else yet
     ANALYZING = "analyzing"  # its model is being resolved and read
     SCHEDULED = "scheduled"  # its claims are committed
     DOWNLOADING = "downloading"  # its image is being pulled, and its weights staged
     STARTING = "starting"  # its workloads are being started and verified
     RUNNING = "running"  # it answered, and serves the name
-    UNREACHABLE = "unreachable"  # it serves the name, but nobody can see whether it still runs
-    STOPPING = "stopping"  # nobody is sent to it any more; its requests may end
-    ASLEEP = "asleep"  # it serves nobody, but a request wakes it
-    WAKING = "waking"  # what it ran is being started and verified again
+    UNREACHABLE = "unreachable"  # it serves the name, but its host or runtime does not answer
+    STOPPING = "stopping"  # it gets no new requests; running requests may finish
+    ASLEEP = "asleep"  # it is stopped, and a request wakes it
+    WAKING = "waking"  # its workloads are being started and verified again
     STOPPED = "stopped"  # retired
     SUPERSEDED = "superseded"  # its successor serves
     ERROR = "error"  # failed or interrupted
@@ -73,7 +73,7 @@ EDGES: tuple[Edge, ...] = (
     Edge(_S.WAKING, _S.ASLEEP, "it did not answer, or its flow is gone"),
     Edge(_S.WAKING, _S.ERROR, "its host is given up"),
 )
-"""All transitions. The ledger's database holds the same pairs and refuses others."""
+"""All transitions. The ledger's database has the same pairs and refuses others."""
 
 TRANSITIONS: dict[ReleaseState, frozenset[ReleaseState]] = {
     state: frozenset(edge.after for edge in EDGES if edge.before == state) for state in ReleaseState
@@ -84,28 +84,28 @@ FINAL = frozenset(state for state, after in TRANSITIONS.items() if not after)
 """States without a successor."""
 
 SERVING = frozenset({ReleaseState.RUNNING, ReleaseState.UNREACHABLE})
-"""States in which a release holds the name of its model; one release at a time is in them."""
+"""States in which a release holds the name of its model; at most one release per model."""
 
 UNFINISHED = frozenset(ReleaseState) - FINAL - SERVING - {ReleaseState.ASLEEP}
-"""States that only a living flow may leave a release in."""
+"""Transient states: a release in one of them belongs to a flow that is still running."""
 
 DEPLOYED = SERVING | {ReleaseState.ASLEEP}
-"""States in which a model answers, at once or when it has woken."""
+"""States in which a model answers requests, at once or after waking."""
 
 KEPT = SERVING | UNFINISHED | {ReleaseState.ASLEEP}
 """States in which a release needs its image and its files."""
 
 
 class Transition(Value):
-    """One change of state, as the ledger logged it.
+    """One logged change of a release's state.
 
     Attributes:
         sequence: Its number among the changes of this release, from 1.
-        at: UTC.
-        cause: Empty where the states say it.
-        flow_run_id: Empty when no flow run made it, or an older moorage that did not log it.
-        requested_by: The requester in one line; empty as above.
-        hosts: Hosts on which the release held something then; only known while it is made.
+        at: Time of the change, UTC.
+        cause: Empty where the two states explain the change.
+        flow_run_id: Empty when no flow run made the change, or an older moorage did not log it.
+        requested_by: The requester in one line; empty in the same cases.
+        hosts: Hosts on which the release had claims then; only known while the change is made.
     """
 
     release: str
@@ -121,10 +121,10 @@ class Transition(Value):
 
 
 class Stay(Value):
-    """A state of a release since a moment (UTC), and why it came into it.
+    """A period of a release in one state, since a time (UTC), and the cause of its beginning.
 
     Attributes:
-        seconds: None = it is in this state still.
+        seconds: Duration; None = the release is still in this state.
         requested_by: The requester in one line; empty = not recorded.
     """
 
@@ -139,7 +139,7 @@ class Stay(Value):
 def stays(begun: datetime, by: str, transitions: Sequence[Transition]) -> tuple[Stay, ...]:
     """The states of a release in order, `pending` first.
 
-    `by` is the flow run that began it, at `begun` (UTC); `transitions` all its changes.
+    `by` is the flow run that began it, at `begun` (UTC); `transitions` are all its changes.
     """
     requester = next((one.requested_by for one in transitions if one.flow_run_id == by), "")
     found = [Stay(state=ReleaseState.PENDING, since=begun, flow_run_id=by, requested_by=requester)]
@@ -154,14 +154,14 @@ def stays(begun: datetime, by: str, transitions: Sequence[Transition]) -> tuple[
 
 
 def outage(transitions: Sequence[Transition], since: datetime, until: datetime) -> float:
-    """How long a release that was stopped first got no requests, in seconds.
+    """Seconds in which a release that was stopped first got no requests.
 
-    The time begins with its last `stopping` and ends when it serves again or another release does
-    in its place. 0 = it served until then.
+    The time begins with its last `stopping` and ends when this release or its successor serves.
+    0 = it served until then.
 
     Args:
         transitions: All its changes of state, in order.
-        since: When its successor was begun; earlier transitions are ignored.
+        since: When its successor began; earlier transitions are ignored.
         until: When another release serves, or now.
     """
     closed = reopened = None

@@ -1,1 +1,1 @@
-"""Records and results as documents that a person reads."""
+"""Reports: records and results as documents for people."""

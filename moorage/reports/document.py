@@ -1,4 +1,4 @@
-"""A document of titled sections, each a text or a table; it becomes Markdown or a terminal page."""
+"""A document of titled sections with texts and tables, shown as Markdown or on a terminal."""
 
 import re
 from collections.abc import Iterable
@@ -9,14 +9,14 @@ from moorage.common.values import Value
 
 NO_BREAK = "\u00a0"
 _QUANTITY = re.compile(r"[\d.]+ [A-Za-z]{1,4}( \d+ [a-z]{1,3})?")
-"""A number with its unit, such as `0.02 s` or `3 min 05 s`: narrow columns would break it."""
+"""A number with its unit, such as `0.02 s` or `3 min 05 s`, which a narrow column must not wrap."""
 
 
 class Section(Value):
     """One part of a document: a heading, prose, a chart, a table, and preformatted lines.
 
-    A table whose columns have empty names is a list of facts. `bars` are names and numbers that
-    stand in the table as well: a terminal shows the table alone.
+    A table whose columns have empty names is a list of facts. `bars` are names and numbers of the
+    chart that the table also has: a terminal shows only the table.
     """
 
     title: str = ""
@@ -29,12 +29,12 @@ class Section(Value):
 
 
 def facts(rows: Iterable[tuple[str, str]]) -> Section:
-    """A list of names and values."""
+    """A section that lists names and values."""
     return Section(header=("", ""), rows=tuple(rows))
 
 
 class Document(Value):
-    """A titled list of sections; those that say nothing are left out."""
+    """A titled list of sections; empty ones are dropped."""
 
     title: str
     sections: tuple[Section, ...]
@@ -57,7 +57,7 @@ class Document(Value):
 
 
 def _chart(section: Section) -> str:
-    """A chart in the language of Mermaid, which Prefect's pages draw."""
+    """A Mermaid chart, which the Prefect UI draws."""
     names = ", ".join('"' + name.replace('"', "'") + '"' for name, _ in section.bars)
     values = ", ".join(f"{value:.3f}" for _, value in section.bars)
     axes = f'  x-axis [{names}]\n  y-axis "{section.unit}"\n  bar [{values}]'
@@ -76,7 +76,7 @@ def _cell(text: str) -> str:
 
 
 def _block(code: str) -> str:
-    """Preformatted lines, fenced by more backticks than they hold themselves."""
+    """Preformatted lines in a fence of more backticks than the lines contain."""
     longest = max((len(run) for run in re.findall("`+", code)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{code}\n{fence}"

@@ -1,4 +1,4 @@
-"""What the registry tells of an engine: where it is, what it takes there, and what uses it."""
+"""Report on an engine: its hosts, its disk use there, and the releases that use it."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class HostReport(Value):
     """An engine on one host.
 
     Attributes:
-        status: In the words of `EngineStatus`.
-        used_by: Releases that run it there.
+        status: A value of `EngineStatus`.
+        used_by: Releases that run it on the host.
     """
 
     status: str
@@ -44,12 +44,12 @@ class HostReport(Value):
 
 
 class EngineReport(Value):
-    """An engine and all of its places.
+    """An engine on all hosts.
 
     Attributes:
-        version: The one that moorage was tested with.
+        version: The version that moorage was tested with.
         runs_in: `container`, `process`, `cluster` (Ray).
-        images: The official images of that version by accelerator type.
+        images: The official images of that version, by accelerator type.
         used_by: Hosts, or the Ray cluster, by release.
     """
 
@@ -76,8 +76,8 @@ def engine_report(
 
     Args:
         status: Its status by host.
-        disks: What is on the disk of each host.
-        rows: The releases that need their engine still.
+        disks: The contents of each host's disk.
+        rows: The releases that still need their engines.
     """
     used_by = {row.id: found for row in rows if (found := hosts_with(engine, row))}
     return EngineReport(
@@ -113,7 +113,7 @@ def _places(engine: Engine) -> Iterator[str]:
 
 def _images(engine: Engine) -> dict[str, str]:
     version = engine.default_version
-    # The first row of a type is its newest runtime, so it comes last here and stays.
+    # The first row of a type has its newest runtime: reversed, it overwrites the others.
     rows = [row for row in reversed(CATALOGUE) if row.engine == engine.name and row.has(version)]
     return {row.accelerator_type: row.reference(version) for row in rows}
 
@@ -137,7 +137,7 @@ def engine_rows(reports: Sequence[EngineReport]) -> tuple[tuple[str, ...], ...]:
 
 
 def engine_document(report: EngineReport) -> Document:
-    """All of one engine."""
+    """The report on one engine as a document."""
     on_disk = [
         (host, f"{one.version} {one.form}".strip(), one.name, _size(one.bytes, one.shared))
         for host, found in report.hosts.items()

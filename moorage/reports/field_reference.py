@@ -1,4 +1,4 @@
-"""What the files of users may hold: each field with its type, default and meaning."""
+"""Reference of the fields in users' files: type, default and meaning of each."""
 
 from difflib import get_close_matches
 from enum import Enum
@@ -21,15 +21,15 @@ FILES: dict[str, tuple[str, type[BaseModel]]] = {
     "fleet": ("Fleet file", Fleet),
     "policy": ("Policy file", Policy),
 }
-"""By the word that stands for it: what a file is called, and what it holds."""
+"""Title and model of each kind of file, by its short name."""
 
 
 NESTED, REQUIRED = "see below", "required"
-"""Type of a field that has fields of its own, and what stands in place of a missing default."""
+"""Type of a field with fields of its own, and the text in place of a missing default."""
 
 
 class FieldDescription(Value):
-    """One field in words, as Markdown: its type, its default and what it means."""
+    """Type, default and meaning of one field, as Markdown."""
 
     kind: str
     default: str
@@ -37,12 +37,12 @@ class FieldDescription(Value):
 
 
 class Explained(Value):
-    """A field or a whole file in words.
+    """The description of a field or a whole file.
 
     Attributes:
-        path: Where it stands, such as `placement.ram` or `fleet.hosts.ports`.
-        text: What it means.
-        fields: Those inside it.
+        path: Path of the field, such as `placement.ram` or `fleet.hosts.ports`.
+        text: Its meaning.
+        fields: The fields inside it.
     """
 
     path: str
@@ -53,10 +53,10 @@ class Explained(Value):
 
 
 def explain(path: str) -> Explained:
-    """What a field means; those of fleet and policy files begin with `fleet.` and `policy.`.
+    """Describe a field; paths in fleet and policy files begin with `fleet.` and `policy.`.
 
     Raises:
-        Failure: `BAD_SETTING` where there is none, with the nearest.
+        Failure: `BAD_SETTING` where no such field exists; it suggests the nearest one.
     """
     file, _, inner = path.strip(".").partition(".")
     if file not in FILES:
@@ -91,7 +91,7 @@ def _unknown(path: str, file: str, parts: dict[str, type[BaseModel]]) -> Failure
 
 
 def models_in(model: type[BaseModel], path: str = "") -> list[tuple[str, type[BaseModel]]]:
-    """A model and all models inside it, each with the path at which it stands."""
+    """A model and all models inside it, each with its path."""
     found = [(path, model)]
     for name, field in model.model_fields.items():
         inner = _inner(field.annotation)
@@ -101,7 +101,7 @@ def models_in(model: type[BaseModel], path: str = "") -> list[tuple[str, type[Ba
 
 
 def fields_of(model: type[BaseModel]) -> dict[str, FieldDescription]:
-    """The fields of a model itself, by name."""
+    """The model's own fields by name, without those of nested models."""
     schema = model.model_json_schema()
     return {
         name: FieldDescription(

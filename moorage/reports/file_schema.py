@@ -1,4 +1,4 @@
-"""JSON Schemas of the files that users write, for editors."""
+"""JSON Schemas of users' files, for editors."""
 
 import json
 from typing import Any
@@ -9,18 +9,18 @@ from moorage.reports.problems import PATTERNS_IN_WORDS
 from moorage.spec.keep_alive import PATTERN as KEEP_ALIVE_PATTERN
 
 SCHEMAS = ".schemas"
-"""Folder beside the files of users that holds their schemas."""
+"""Folder of the schemas, next to users' files."""
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 FOR_FORMS = frozenset({"position", "title"})
-"""Keywords that make the form of the Prefect UI."""
+"""Keywords that only the forms of the Prefect UI need."""
 
 BY_NAME = frozenset({"$defs", "patternProperties", "properties"})
-"""Keywords whose value is a schema for each name."""
+"""Keywords whose value maps names to schemas."""
 
 SHORT_FORMS = {"spec": {"engine": "EngineName"}}
-"""Of each file: fields that are a section, or in short a word that this definition allows."""
+"""By file: sections that also accept a single word, and the definition that lists the words."""
 
 IN_WORDS = {
     **PATTERNS_IN_WORDS,
@@ -28,14 +28,14 @@ IN_WORDS = {
     DURATION_PATTERN: "a duration such as 500ms, 30s or 1h30m",
     KEEP_ALIVE_PATTERN: "a duration such as 30s, 5m or 1h30m, 0, or never",
 }
-"""What each pattern asks for, in the words of an error message."""
+"""What each pattern requires, in the words of an error message."""
 
 
 def file_schema(file: str) -> str:
     """The schema of a file as text.
 
-    It refuses unknown fields, wrong types, words and ranges. What several fields mean together, and
-    whether a cron expression or a time zone exists, `moorage plan` checks.
+    It rejects unknown fields, and wrong types, words and ranges. Only `moorage plan` checks fields
+    against each other, cron expressions and time zones.
 
     Args:
         file: A key of `FILES`: `spec`, `fleet` or `policy`.
@@ -49,10 +49,10 @@ def file_schema(file: str) -> str:
 
 
 def _for_editors(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a model without what only the form of the Prefect UI needs.
+    """The schema of a model without the keywords that only the forms of the Prefect UI need.
 
-    A key of a mapping has to match its pattern. What a pattern asks for stands in words beside it,
-    which editors show.
+    A key of a mapping has to match its pattern. Each pattern gets an error message that editors
+    show.
     """
     kept = {
         keyword: _part(keyword, value)
@@ -75,6 +75,6 @@ def _part(keyword: str, value: Any) -> Any:
 
 
 def _is_section(default: Any) -> bool:
-    """Whether a default only repeats those of the fields inside, or is none."""
+    """Whether a default is null, or only repeats the defaults of nested fields."""
     parts = default if isinstance(default, list) else [default]
     return default is None or any(isinstance(part, dict) for part in parts)

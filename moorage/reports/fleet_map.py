@@ -1,4 +1,4 @@
-"""The memory of all hosts as bars: what is claimed of each accelerator and of RAM, and by whom."""
+"""The memory of all hosts as bars: the claims on each accelerator and on RAM, by release."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
@@ -10,10 +10,10 @@ from moorage.reports.svg import Part, stacked_bar
 
 COLUMNS = ("host", "", "claimed", "", "by")
 COLOURS = 8
-"""Classes of the style sheet, `m0` and on; models beyond these share them."""
+"""Number of classes in the style sheet, from `m0`; further models reuse them."""
 
 UNKNOWN = "bad"
-"""Class of what a release claims that the map does not know."""
+"""Class for the claims of a release that is not in `releases`."""
 
 
 def fleet_map(
@@ -25,9 +25,9 @@ def fleet_map(
     """A table with a bar for each accelerator and each host's RAM.
 
     Args:
-        releases: Their models.
-        claims: All that there are.
-        capacities: By host.
+        releases: Models by release.
+        claims: All claims of the ledger.
+        capacities: Capacities by host.
         unseen: Hosts that do not answer.
     """
     models = sorted(set(releases.values()))

@@ -1,4 +1,4 @@
-"""Types of the parameters of flows that a form draws otherwise than their fields say."""
+"""Types of flow parameters that a form shows differently from their models."""
 
 from typing import Annotated, Any
 
@@ -12,7 +12,7 @@ from moorage.spec import ModelSpec
 
 
 class _NotDrawn:
-    """Marks a parameter that a form leaves out, and the API takes."""
+    """Marks a parameter that the API accepts and forms omit."""
 
     def __get_pydantic_json_schema__(
         self, core: CoreSchema, handler: GetJsonSchemaHandler
@@ -21,17 +21,17 @@ class _NotDrawn:
 
 
 def _without_advanced(spec: Any) -> Any:
-    """A spec as it came from a form, with its advanced fields where they belong."""
+    """A spec from a form, with the fields of its section `advanced` moved to their own places."""
     if not (isinstance(spec, dict) and isinstance(spec.get(ADVANCED), dict)):
         return spec
     return {**spec[ADVANCED], **{name: spec[name] for name in spec if name != ADVANCED}}
 
 
 SpecParameter = Annotated[ModelSpec, BeforeValidator(_without_advanced)]
-"""A parameter of flows that is a spec."""
+"""The type of flow parameters that hold a spec."""
 
 FleetParameter = Annotated[Fleet, _NotDrawn()]
-"""The parameter `fleet` of flows."""
+"""The type of the flow parameter `fleet`."""
 
 THIS_MACHINE = Fleet()
-"""Its default: the hosts of the worker where the policy names them, else its machine."""
+"""The default of `fleet`: the worker's hosts where the policy names them, else its machine."""

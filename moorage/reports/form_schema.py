@@ -1,10 +1,10 @@
-"""The schema of a flow's parameters, shaped for the forms of the Prefect UI: few and plain inputs.
+"""The schema of a flow's parameters for the forms of the Prefect UI: few and plain inputs.
 
-A form draws each field of each section, and tabs where a field takes several kinds of value. Here
-an optional field has one kind, `auto` and sizes are texts, and a section is closed: its first tab
-draws nothing, and its second one the fields. Fields of a spec that few people need are in a section
-of the form alone, and the fleet is in none. A server accepts all of them where they belong as well,
-and numbers as texts.
+A form draws each field of each section, and tabs where a field accepts several kinds of value. In
+this schema an optional field has one kind, `auto` and sizes are texts, and a section is collapsed:
+its first tab draws nothing, its second tab the fields. Rarely needed fields of a spec are in the
+section `advanced`, which only forms have; the fleet is not drawn at all. A server still accepts
+all fields at their own places, and numbers as texts.
 """
 
 from collections.abc import Mapping
@@ -22,16 +22,16 @@ USUAL = {
         *("context", "replicas", "keep_alive", "secrets"),
     )
 }
-"""Of a section: the fields that a form draws, in their order. The others are in `ADVANCED`."""
+"""By section: the fields that a form draws, in order. The others are in `ADVANCED`."""
 
 ADVANCED = "advanced"
 """The section of the form that holds the other fields."""
 
 SHORT_FORMS = {"Engine": "EngineName"}
-"""Sections, by their titles, that have a short form: a word that this definition allows."""
+"""Sections, by title, that also accept a single word, and the definition that lists the words."""
 
 CLOSED: Schema = {"title": "Default", "type": "object", "properties": {}, "maxProperties": 0}
-"""The tab of a section that is left as it is. Without `properties` it would be a field of JSON."""
+"""The tab that leaves a section unchanged. Without `properties`, a form draws a JSON input."""
 
 REFERENCE = "#/definitions/"
 NOT_DRAWN = "notDrawn"
@@ -41,18 +41,18 @@ WORDS = {**IN_WORDS, **PATTERNS_IN_WORDS, NUMBER: "a number"}
 
 
 def form_schema(schema: Schema) -> Schema:
-    """A schema of parameters in the shape for forms; its definitions are those of the sections."""
+    """A schema of parameters, reshaped for forms; its definitions are the sections."""
     definitions = schema.get("definitions", {})
     shaped = {name: _shaped_section(name, definitions) for name in definitions}
     fields = {name: _plain(field) for name, field in schema.get("properties", {}).items()}
-    # A form draws `properties`, and a validator takes these as well.
+    # A form draws only `properties`; a validator also accepts the hidden fields.
     hidden = {name: {"$ref": one["$ref"]} for name, one in fields.items() if NOT_DRAWN in one}
     drawn = {name: field for name, field in fields.items() if name not in hidden}
     return _hiding(hidden, {**schema, "properties": drawn, "definitions": shaped})
 
 
 def _hiding(fields: Mapping[str, Schema], schema: Schema) -> Schema:
-    """A schema that accepts further fields, which a form does not draw."""
+    """A schema that also accepts fields that a form does not draw."""
     patterns = {f"^{name}$": field.get("then", field) for name, field in fields.items()}
     return {**schema, "patternProperties": patterns} if patterns else schema
 
@@ -78,31 +78,31 @@ def _advanced(fields: Mapping[str, Schema]) -> Schema:
 
 
 def _closed(field: Schema, definitions: Mapping[str, Schema]) -> Schema:
-    """A section as tabs: nothing, or its short form, and its fields; else the field as it is."""
+    """A section as two tabs: empty (or its short form), and its fields; other fields unchanged."""
     reference = field.get("$ref", "")
     section = definitions.get(reference.removeprefix(REFERENCE), {})
     if not section.get("properties"):
         return field
     short = definitions.get(SHORT_FORMS.get(section["title"], ""))
     first = {**short, "title": "Name", "default": short["enum"][0]} if short else CLOSED
-    # The pages draw the text of the tab that is open below that of the field.
+    # The Prefect UI shows the description of the open tab below the field's own.
     text = {"description": field.get("description", section.get("description", ""))}
     tabs = [{**first, **text}, {"$ref": reference, **text}]
     closed = {"title": field["title"], "position": field["position"], "anyOf": tabs}
     if "default" in field:
         return closed
-    # Without a default it was none: a server then lets it be null, in place of the tabs it draws.
+    # No default means null here. A server then accepts null; `then` repeats that for the tabs.
     return {**closed, "type": "object", "if": True, "then": {"anyOf": [*tabs, {"type": "null"}]}}
 
 
 def _plain(field: Schema) -> Schema:
-    """A field without a choice between a value and none, which starts with its text."""
+    """A field without null among its kinds; its text, where it accepts one, is the first kind."""
     if "pattern" in field:
         return {**field, **_in_words(field["pattern"])}
     kinds = [kind for kind in field.get("anyOf", ()) if kind.get("type") != "null"]
     kept = {word: value for word, value in field.items() if word != "anyOf"}
     if len(kinds) == 1 and "default" in field and field["default"] is None:
-        # A server lets a field without a default be null.
+        # A server accepts null for a field without a default.
         del kept["default"]
         return _plain({**kinds[0], **kept})
     if len(kinds) < len(field.get("anyOf", ())) or not (text := _text(kinds)):
@@ -114,7 +114,7 @@ def _plain(field: Schema) -> Schema:
 
 
 def _text(kinds: list[Schema]) -> Schema:
-    """The text that stands for all words and numbers of a field; empty where it takes no text."""
+    """One text schema for all words and numbers of a field; empty where it accepts no text."""
     texts = [kind for kind in kinds if kind.get("type") == "string"]
     words = [str(kind["const"]) for kind in texts if "const" in kind]
     patterns = [kind["pattern"] for kind in texts if "pattern" in kind]

@@ -1,4 +1,4 @@
-"""Metrics of a gateway out of Envoy's statistics."""
+"""Metrics of a gateway, from Envoy's statistics."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -11,20 +11,21 @@ PATTERN = (
     r"^(http\.gateway\.downstream_(rq_active|cx_active|rq_[1-5]xx)"
     r"|cluster\..*\.upstream_(rq_active|rq_pending_active|rq_timeout|cx_connect_fail|rq_[1-5]xx))$"
 )
-"""The statistics that are read, as Envoy takes a regular expression."""
+"""The statistics to read, as a regular expression for Envoy."""
 
 _CALLERS = re.compile(r"http\.gateway\.downstream_(?P<what>\w+)")
 _ENGINES = re.compile(rf"cluster\.(?!{DOORMAN}\.)(?P<release>[^,]+)\.upstream_(?P<what>\w+)")
-"""Clusters of a release; one that joins two has a comma in its name, and they count already."""
+"""Clusters of single releases. A cluster of two releases has a comma in its name; its requests are
+already counted in their own clusters."""
 
 _STATUS = re.compile(r"rq_([1-5]xx)")
 
 Numbers = Mapping[str, Any]
-"""Statistics by Envoy's names."""
+"""Statistics by Envoy's name."""
 
 
 def gateway_families(statistics: Numbers) -> Iterable[Family]:
-    """What callers get of a gateway, and the gateway of the engines of each release."""
+    """Metrics of a gateway's callers, and of the engines of each release behind it."""
     callers = {(match["what"],): n for match, n in _matched(_CALLERS, statistics)}
     engines = {(match["release"], match["what"]): n for match, n in _matched(_ENGINES, statistics)}
     in_flight = {(): callers.get(("rq_active",), 0)}
@@ -54,6 +55,6 @@ def _matched(pattern: re.Pattern[str], numbers: Numbers) -> list[tuple[re.Match[
 
 
 def _by_status(counts: Mapping[Any, float]) -> dict[tuple[str, ...], float]:
-    """Those of the counts that are of a status, by what it is."""
+    """The counts of responses by status class, such as `5xx`."""
     found = ((labels, _STATUS.fullmatch(labels[-1])) for labels in counts)
     return {(*labels[:-1], match[1]): counts[labels] for labels, match in found if match}

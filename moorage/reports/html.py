@@ -1,4 +1,4 @@
-"""HTML without scripts, made of elements: a value from outside can be nothing but text."""
+"""HTML without scripts, built from elements: external values only ever become text."""
 
 from collections.abc import Iterable
 from xml.etree import ElementTree
@@ -10,7 +10,7 @@ Element = ElementTree.Element
 Content = Element | str
 
 GENERATOR = "moorage report"
-"""What names a page as one of moorage's own, near its beginning."""
+"""Marks a page as one of moorage's, in a `meta` element near its beginning."""
 
 BEGINNING = f"""<!DOCTYPE html>
 <html lang="en">
@@ -34,7 +34,7 @@ def element(tag: str, *content: Content, **attributes: str) -> Element:
 
 
 def page(title: str, style: str, content: Iterable[Element]) -> str:
-    """A whole page that loads nothing and runs nothing."""
+    """A complete page that loads nothing and runs nothing."""
     head = element("title", title), element("style", style)
     body = element("body", element("h1", title), *content)
     return f"{BEGINNING}{''.join(map(_text, head))}</head>\n{_text(body)}</html>\n"

@@ -1,4 +1,4 @@
-"""How fast the releases of a model were under their loads, in a line."""
+"""Speed of a model's releases under their acceptance loads, in one line."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Memory as shown: the prediction, and the prediction next to measurements."""
+"""Reports on memory: the prediction, and the prediction next to measurements."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNKNOWN = "-"
 
 
 def comparison_rows(measurements: Iterable[Measurement]) -> tuple[tuple[str, ...], ...]:
-    """A row for each fact that an engine logs; sizes are of one rank."""
+    """A row for each measurement that an engine logs; sizes are per rank."""
     return tuple((one.workload, *row) for one in measurements for row in _compared(one))
 
 
@@ -60,14 +60,14 @@ SIZE_COLUMNS = (
 
 
 def refused(refusal: Refusal) -> str:
-    """A refusal in one sentence."""
+    """A refusal as one sentence."""
     if refusal.reason is Reason.REJECTED:
         return f"vLLM would not start: {refusal.note}"
     return f"Not known: {refusal.note}"
 
 
 def answer_document(model: str, found: Answer) -> Document:
-    """One accelerator, the exact part and the estimates apart."""
+    """The memory on one accelerator; exact terms and estimates in separate tables."""
     need = found.need
     estimated = [term for term in need.terms if not term.exact]
     flags = "\n".join(found.flags) if found.fits else ""
@@ -86,7 +86,7 @@ def answer_document(model: str, found: Answer) -> Document:
 def sizes_document(
     model: str, question: MemoryQuery, rows: Sequence[tuple[Device, Answer | Refusal]]
 ) -> Document:
-    """Common sizes, each with the fewest ranks with which the model fits."""
+    """Common accelerator sizes, each with the fewest ranks that fit the model."""
     wanted = _requests(question.tokens, question.concurrency)
     return Document(
         title=f"Memory of {model}",

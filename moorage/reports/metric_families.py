@@ -1,7 +1,7 @@
 """Metrics of the ledger as families of samples.
 
-A counter begins with 0 for everything that is known: a rate shows only what happened after its
-series began.
+Each counter has a series from 0 for every known label: a rate misses events before its series
+began.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,11 +24,11 @@ from moorage.operations.reconcile.counts import RUN, ReconcileCount
 from moorage.releases.states import ReleaseState
 
 Values = Mapping[Any, float]
-"""Values by tuples with one value for each label."""
+"""Values by tuples of label values."""
 
 
 class Sample(Value):
-    """A number under a name with labels."""
+    """A number with a name and labels."""
 
     name: str
     labels: dict[str, str]
@@ -36,7 +36,7 @@ class Sample(Value):
 
 
 class Family(Value):
-    """What Prometheus calls a metric: samples of one kind, and what they are."""
+    """A metric in Prometheus' sense: samples of one kind, with a type and a help text."""
 
     name: str
     type: Literal["gauge", "counter", "histogram"]

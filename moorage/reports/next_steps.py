@@ -1,4 +1,4 @@
-"""What a person does next with a release that serves: ask it, change it, end it."""
+"""Next steps with a serving release: send a request, change it, retire it."""
 
 import json
 import shlex
@@ -19,30 +19,30 @@ CLIENT_METHODS = {
     "/v1/completions": "completions.create",
     "/v1/embeddings": "embeddings.create",
 }
-"""Of the package `openai`, by path."""
+"""Methods of the package `openai`, by path."""
 
 
 def next_steps(release: Release) -> Section:
-    """Commands to copy; empty for a release that serves nobody, or not by OpenAI's protocol."""
+    """Commands to copy; empty for a release that does not serve, or not by OpenAI's protocol."""
     profile = _asked_profile(release)
     code = "\n".join(_lines(release, profile)) if profile else ""
     return Section(title="Use it", code=code) if code else Section()
 
 
 def python_client(release: Release) -> Section:
-    """The same request by the package `openai`; empty where that has no method for it."""
+    """The same request with the package `openai`; empty where it has no method for the path."""
     profile = _asked_profile(release)
     code = "\n".join(_python(release, profile)) if profile else ""
     return Section(title="From Python", code=code) if code else Section()
 
 
 class Form(NamedTuple):
-    """A form of a run with some fields filled in.
+    """A prefilled form for a flow run.
 
     Attributes:
-        label: What sending it does.
+        label: What submitting it does.
         deployment: `flow/deployment`.
-        parameters: The fields that are filled in.
+        parameters: The prefilled fields.
     """
 
     label: str
@@ -51,7 +51,7 @@ class Form(NamedTuple):
 
 
 def release_forms(release: Release) -> tuple[Form, ...]:
-    """What a person may want of a release that serves."""
+    """Forms for a serving release: roll back, redeploy, retire."""
     name = release.model
     back = Form(f"Roll back to {release.replaced}", "rollback-model/rollback", {"name": name})
     return (
@@ -62,12 +62,12 @@ def release_forms(release: Release) -> tuple[Form, ...]:
 
 
 def form_section(links: Mapping[str, str]) -> Section:
-    """Links to forms, by their labels; empty where there are none."""
+    """A section of links to forms, by label; empty without links."""
     return Section(text=" \u00b7 ".join(f"[{label}]({url})" for label, url in links.items()))
 
 
 def _asked_profile(release: Release) -> ModelProfile | None:
-    """The profile of a model that can be asked by OpenAI's protocol now."""
+    """The profile of a model that answers OpenAI's protocol now; else none."""
     speaks = release.serving and all(one.speaks_openai for one in release.serving)
     return release.profile if speaks and not release.failure else None
 
@@ -107,13 +107,13 @@ def _python(release: Release, profile: ModelProfile) -> Iterator[str]:
 
 
 def _json_lines(body: Mapping[str, Any]) -> str:
-    """JSON with a line for each key: a terminal of 80 columns breaks none of them."""
+    """JSON with a line for each key, so that a terminal of 80 columns does not wrap them."""
     fields = (f'"{key}": {json.dumps(body[key], ensure_ascii=False)}' for key in body)
     return "{" + ",\n       ".join(fields) + "}"
 
 
 def _request(release: Release, profile: ModelProfile) -> tuple[str, dict[str, Any] | None]:
-    """Path and body of a request that shows what the model is for; None = it is no JSON."""
+    """Path and body of an example request for the model's mode; None = the body is not JSON."""
     prompt = release.spec.readiness.probe.prompt
     if profile.mode == Mode.COMPLETION:
         path, body = generation(prompt, [], MAX_TOKENS, chat=profile.has_chat_template)
@@ -123,7 +123,7 @@ def _request(release: Release, profile: ModelProfile) -> tuple[str, dict[str, An
 
 
 def _key(release: Release) -> str:
-    """What stands for the API key on a command line; empty = the engine asks for none."""
+    """The API key's placeholder on a command line; empty = the engine requires no key."""
     if not release.plan or not secrets_of(release.plan):
         return ""
     secret = key_secret(release.plan, ENGINES[release.plan.engine].api_key_variable)

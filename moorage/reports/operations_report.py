@@ -1,4 +1,4 @@
-"""What operations found or did, as pages and tables: compare, apply, reconcile, redeploy."""
+"""Results of operations as pages and tables: compare, apply, reconcile, redeploy."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -21,7 +21,7 @@ COMPARED_PARTS = {
     "placement": "Placement",
     "measured": "Measured",
 }
-"""Parts of a comparison, and what they are called."""
+"""Parts of a comparison, and their titles."""
 
 RECONCILE_COLUMNS = ("what", "about", "why", "outcome")
 WAVE_COLUMNS = ("model", "outcome", "from", "to", "took", "why")
@@ -32,7 +32,7 @@ Row = tuple[str, ...]
 
 
 def comparison_document(comparison: Comparison) -> Document:
-    """What differs, part by part; parts without a difference are left out."""
+    """The differences part by part; parts without a difference are left out."""
     same = "Both run the same in the same place." if comparison.is_same else ""
     header = ("", comparison.before, comparison.after, "")
     parts = (
@@ -44,7 +44,7 @@ def comparison_document(comparison: Comparison) -> Document:
 
 
 def applied_document(ended: Sequence[Applied]) -> Document:
-    """What came of all of them, failures first."""
+    """The outcome of applying each spec, failures first."""
     rows = [
         (one.model, one.action, one.outcome, one.release or "-", one.message)
         for one in sorted(ended, key=lambda one: one.outcome != "failed")
@@ -54,7 +54,7 @@ def applied_document(ended: Sequence[Applied]) -> Document:
 
 
 def reconcile_rows(outcomes: Iterable[ActionOutcome]) -> tuple[Row, ...]:
-    """One row an action."""
+    """One row per action."""
     return tuple(
         (
             one.action.kind,
@@ -67,7 +67,7 @@ def reconcile_rows(outcomes: Iterable[ActionOutcome]) -> tuple[Row, ...]:
 
 
 def changing(outcomes: Iterable[ActionOutcome]) -> tuple[ActionOutcome, ...]:
-    """What changed something, or should have; of probes those that could not be sent."""
+    """Outcomes of actions that change something, and of probes that could not be sent."""
     return tuple(
         one
         for one in outcomes
@@ -76,7 +76,7 @@ def changing(outcomes: Iterable[ActionOutcome]) -> tuple[ActionOutcome, ...]:
 
 
 def reconcile_summary(cluster: ClusterState, outcomes: Iterable[ActionOutcome]) -> str:
-    """One line about what was observed and what came of it."""
+    """One line about the observed hosts and releases, and the actions."""
     acted = changing(outcomes)
     hosts = len({one.place.host for one in cluster.observations})
     counted = f"{_counted(hosts, 'host')} and {_counted(len(cluster.releases), 'release')}"
@@ -89,7 +89,7 @@ def reconcile_summary(cluster: ClusterState, outcomes: Iterable[ActionOutcome]) 
 
 
 def hosts_table(cluster: ClusterState) -> list[dict[str, str]]:
-    """Each place that was observed."""
+    """A row for each observed place."""
     return [
         {
             "host": one.place.host,
@@ -103,7 +103,7 @@ def hosts_table(cluster: ClusterState) -> list[dict[str, str]]:
 
 
 class Wave(Value):
-    """One wave, as far as it has come. Numbers begin at 1; 0 seconds = it has not ended."""
+    """One wave and its progress. Numbers begin at 1; 0 seconds = the wave has not ended."""
 
     number: int
     models: tuple[str, ...]
@@ -111,7 +111,7 @@ class Wave(Value):
 
 
 class Links(Value):
-    """Addresses of a model's own run and of the record of its release; empty = there is none."""
+    """Addresses of a model's own run and of the record of its release; empty = none."""
 
     run: str = ""
     record: str = ""
@@ -123,9 +123,9 @@ def redeployment_page(
     ended: Sequence[Redeployed],
     linked: Callable[[Redeployed], Links] = lambda _: Links(),
 ) -> Document:
-    """What becomes of every model: what failed first, then wave by wave, then what was left.
+    """The outcome of every model: first failures, then wave by wave, then models in no wave.
 
-    All waves are shown, also those that are not begun.
+    All waves are shown, including those that have not begun.
     """
     by_model = {one.model: one for one in ended}
     rows = {one.model: _row(one, linked(one)) for one in ended}
@@ -165,7 +165,7 @@ def _failed(ended: Sequence[Redeployed], rows: Mapping[str, Row]) -> Section:
 
 
 def _all_waves(waves: Sequence[Wave], ended: Mapping[str, Redeployed]) -> Section:
-    """One line a wave; where there is only one, its own table says it all."""
+    """One line per wave; empty for a single wave, whose own table has the same facts."""
     if len(waves) < 2:
         return Section()
     rows = tuple(
@@ -189,7 +189,7 @@ def _wave(
 
 
 def _others(ended: Sequence[Redeployed], rows: Mapping[str, Row]) -> tuple[Section, ...]:
-    """Models that were in no wave: what is as it was meant to be needs no table."""
+    """Models that were in no wave; those that needed no change are listed without a table."""
     others = [one for one in ended if not one.wave and one.outcome != ModelOutcome.FAILED]
     plain = [one.model for one in others if one.outcome == ModelOutcome.UNCHANGED and not one.why]
     shown = tuple(rows[one.model] for one in others if one.model not in plain)

@@ -1,4 +1,4 @@
-"""A placement and a launch plan as a person reads them."""
+"""A placement and a launch plan as documents."""
 
 import json
 from collections.abc import Iterator
@@ -25,18 +25,18 @@ ISOLATION_WORDS = {
     "nodes": "device nodes",
     "runtime": "container runtime",
 }
-"""What each part of a container's isolation is called."""
+"""Title of each part of a container's isolation."""
 
 
 def placement_document(model: str, placement: Placement) -> Document:
-    """Where a model runs or could not, as a page of its own. A long reason wraps in a document."""
+    """A page about the placement of a model, or why it has none."""
     first, *others = placement_sections(placement)
     named = first.model_copy(update={"title": ""})
     return Document(title=f"Placement of {model}", sections=(named, *others))
 
 
 def placement_sections(placement: Placement | None) -> list[Section]:
-    """Seats, what became of every host, and what the memory is for; nothing without a placement."""
+    """Seats, the verdict on every host, and the use of the memory; nothing without a placement."""
     if placement is None:
         return []
     seats = placement.seats
@@ -62,7 +62,7 @@ def placement_sections(placement: Placement | None) -> list[Section]:
 
 
 def plan_sections(plan: LaunchPlan | None) -> list[Section]:
-    """The warnings of a plan, and each of its containers; nothing without a plan."""
+    """The warnings and containers of a plan; nothing without a plan."""
     if plan is None:
         return []
     parts = [part for spec in plan.containers for part in _container(spec)]
@@ -75,7 +75,7 @@ def _seat(seat: Seat) -> tuple[str, ...]:
 
 
 def _memory(seats: tuple[Seat, ...]) -> list[Section]:
-    """What the memory of one seat is for; the seats of a release are alike."""
+    """The memory terms of one seat; all seats of a release have the same."""
     for seat in seats:
         if seat.need:
             need, name = seat.need, "memory of one accelerator"
@@ -117,7 +117,7 @@ def _container(spec: ContainerSpec) -> tuple[Section, ...]:
     if spec.application is None:
         files = (section for file in spec.files for section in _file(file))
         return command, environment, *files, facts(_surroundings(spec))
-    application = Section(  # word for word what is put to the Ray cluster
+    application = Section(  # exactly the configuration that the Ray cluster gets
         title=f"Application at {spec.application.endpoint}",
         code=json.dumps(spec.application.config, indent=2, ensure_ascii=False),
     )
@@ -133,7 +133,7 @@ def _flags(title: str, flags: tuple[Flag, ...]) -> Section:
 
 
 def _file(file: GeneratedFile) -> Iterator[Section]:
-    """A generated file word for word, and the flags that it follows from."""
+    """The text of a generated file, and the flags from which it was generated."""
     yield Section(title=f"File {file.path}", code=file.content)
     if file.flags:
         yield _flags("It follows from", file.flags)
@@ -163,7 +163,7 @@ def _surroundings(spec: ContainerSpec) -> list[tuple[str, str]]:
 
 
 def _isolation(given: Isolation) -> list[tuple[str, str]]:
-    """What differs from the isolation that every container has."""
+    """The differences from the default isolation of containers."""
     usual = Isolation()
     return [
         (words, _in_words(getattr(given, name)))

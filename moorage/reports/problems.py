@@ -1,4 +1,4 @@
-"""Mistakes in what a user wrote, each with its path, what was found and what is allowed."""
+"""Mistakes in users' files, each with its path, the value found and the allowed values."""
 
 import difflib
 import re
@@ -16,7 +16,7 @@ from moorage.spec import PATTERNS_IN_WORDS as SPEC_PATTERNS
 from moorage.spec.patterns import IN_CLEAR, SOURCE_PATTERN
 
 UNKNOWN = Redactor({})
-"""Takes out what looks like a secret."""
+"""Redacts texts that look like secrets."""
 
 PATTERNS_IN_WORDS = {
     **SPEC_PATTERNS,
@@ -37,27 +37,27 @@ MESSAGES_IN_WORDS = {
     "less than or equal to ": "at most ",
     "greater than ": "more than ",
 }
-"""How pydantic begins to say what a value should be, and what a person would say."""
+"""Beginnings of pydantic's messages, and plainer words for them."""
 
 BARE_WORDS = {None: "nothing", True: "true", False: "false"}
-"""How YAML has what Python writes otherwise."""
+"""YAML's spelling of values that Python spells differently."""
 
 LONGEST = 60
-"""Characters of a value that is shown, and of a step of a path."""
+"""Most characters shown of a value, and of a step of a path."""
 
 LONGEST_MESSAGE = 600
 MOST_BITS = 200
-"""Bits of a whole number that is shown: writing a longer one takes time, or is refused."""
+"""Most bits of an integer that is shown: Python formats longer ones slowly, or refuses."""
 
 MOST_MISTAKES = 50
-"""Mistakes of one value that are reported; who has more of them reads no more."""
+"""Most mistakes that are reported for one value."""
 
 
 class Problem(Value):
-    """One mistake: the path of the field, what stands there, what is allowed, and what is close.
+    """One mistake: the path of the field, the value found, a message, and the nearest allowed word.
 
-    The file is empty when the value did not come from one. `place` is the line and the column of
-    the field in it, such as `4:3`; of what holds the field, where that is missing.
+    The file is empty when the value did not come from a file. `place` is the line and column of the
+    field in the file, such as `4:3`, or of the enclosing part where the field is missing.
     """
 
     file: str
@@ -74,11 +74,11 @@ class Problem(Value):
         return f"{where}{field}{self.message}{hint}"
 
     def position(self) -> tuple[int, ...]:
-        """Its line and column, to sort by; nothing where they are not known."""
+        """Its line and column, for sorting; empty where they are unknown."""
         return tuple(int(number) for number in self.place.split(":") if number)
 
     def placed(self, places: Mapping[str, str]) -> Self:
-        """The same with the place of its field, or of the innermost part that would hold it."""
+        """The same problem with the place of its field, or of the innermost enclosing part."""
         field = self.path
         while field and field not in places:
             field = field[: max(field.rfind("."), field.rfind("["), 0)]
@@ -86,12 +86,12 @@ class Problem(Value):
 
 
 def problems_of(error: ValidationError, model: type[BaseModel], file: str = "") -> list[Problem]:
-    """Turn pydantic's errors into problems, the branches of one union merged into one problem."""
+    """Turn pydantic's errors into problems; errors of one union's branches become one problem."""
     merged: dict[str, Problem] = {}
     entries = error.errors(include_url=False)
     for entry in entries[:MOST_MISTAKES]:
         if entry["type"] == "too_short" and entry.get("input"):
-            continue  # pydantic counts the items that failed as absent; they are reported already
+            continue  # pydantic counts invalid items as absent; they have errors of their own
         problem = _problem(entry, model, file)
         before = merged.get(problem.path)
         if before is None:
@@ -102,7 +102,7 @@ def problems_of(error: ValidationError, model: type[BaseModel], file: str = "") 
             message = clipped(f"{before.message.rstrip('.')}, or {other}", LONGEST_MESSAGE)
             both = {"message": message, "nearest": before.nearest or problem.nearest}
             merged[problem.path] = before.model_copy(update=both)
-    # Where one branch of a union was meant, its inner mistake says more than the others' refusals.
+    # A mistake inside one branch of a union says more than the refusals of the other branches.
     found = [
         problem
         for path, problem in merged.items()
@@ -150,7 +150,7 @@ def _problem(entry: Mapping[str, Any], model: type[BaseModel], file: str) -> Pro
 
 
 def in_words(message: str, found: str) -> str:
-    """Pydantic's message on what stands there, as a person would say it."""
+    """Pydantic's message about a value, in plainer words."""
     text = message.removeprefix("Value error, ").removeprefix("Input should be ")
     if text == message:
         return f"{text}."
@@ -163,7 +163,7 @@ def in_words(message: str, found: str) -> str:
 
 
 def nearest_of(word: str, allowed: Iterable[str]) -> str:
-    """The allowed word that was probably meant; empty = none is close."""
+    """The allowed word that the user probably meant; empty = none is close."""
     close = difflib.get_close_matches(word[:LONGEST].lower(), list(allowed), n=1, cutoff=0.55)
     return close[0] if close else ""
 
@@ -171,7 +171,7 @@ def nearest_of(word: str, allowed: Iterable[str]) -> str:
 def _walk(
     location: tuple[str | int, ...], model: type[BaseModel], *, keep_last: bool
 ) -> tuple[list[str], type[BaseModel]]:
-    """The field's path without pydantic's names of union branches, and the model that owns it."""
+    """The field's path without pydantic's names of union branches, and the model of the field."""
     steps: list[str] = []
     owner = model
     current: Any = model
@@ -203,7 +203,7 @@ def _inner_model(annotation: Any) -> type[BaseModel] | None:
 
 
 def _inside(word: str, owner: type[BaseModel]) -> str:
-    """The field of that name one level deeper, such as `engine.env` for `env`; empty = none."""
+    """The field with this name one level deeper, such as `engine.env` for `env`; empty = none."""
     for name, field in owner.model_fields.items():
         if (inner := _inner_model(field.annotation)) and word in inner.model_fields:
             return f"{name}.{word}"
@@ -211,7 +211,7 @@ def _inside(word: str, owner: type[BaseModel]) -> str:
 
 
 def _with_scheme(source: str) -> str:
-    """A source without a scheme, or the address of a page, as a source; empty = it is none."""
+    """A valid source for one without a scheme, or for the address of a page; empty = none."""
     name = source.removeprefix("https://huggingface.co/")
     mended = f"{'file://' if name.startswith('/') else 'hf://'}{name}"
     is_shown = len(mended) <= LONGEST and UNKNOWN(mended) == mended
@@ -219,7 +219,7 @@ def _with_scheme(source: str) -> str:
 
 
 def _found(entry: Mapping[str, Any]) -> str:
-    """What stands there; not where a secret was written in place of its name."""
+    """The value found, hidden where it is a secret in place of a secret's name."""
     place = entry["loc"]
     if entry["type"] == IN_CLEAR or ("secrets" in place[:1] and place[-1] != "[key]"):
         return HIDDEN
@@ -227,7 +227,7 @@ def _found(entry: Mapping[str, Any]) -> str:
 
 
 def excerpt(value: Any) -> str:
-    """How a value begins. However large it is, and whatever holds itself, no more is read."""
+    """The beginning of a value as text. Large and self-referencing values are not read further."""
     text = ""
     for piece in _pieces(value):
         text += piece
@@ -237,12 +237,12 @@ def excerpt(value: Any) -> str:
 
 
 def clipped(text: str, longest: int) -> str:
-    """A text of limited length."""
+    """A text, shortened to a length."""
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
 def shown_step(step: object) -> str:
-    """A step of a path, such as a key of a mapping, in one line of limited length."""
+    """A step of a path, such as a key of a mapping, as one line of limited length."""
     text = clipped(excerpt(step) if isinstance(step, int) else str(step), LONGEST)
     return text if text.isprintable() else ascii(text)[1:-1]
 

@@ -1,4 +1,4 @@
-"""Records as documents: what a person reads on the terminal and in the Prefect UI."""
+"""Records as documents, for the terminal and the Prefect UI."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -36,9 +36,9 @@ def release_document(
     now: datetime | None = None,
     forms: Mapping[str, str] = {},
 ) -> Document:
-    """The audit record of a release, and the states that it went through as far as they are given.
+    """The audit record of a release, with its states where given.
 
-    The last state lasts until now; None = its duration is left out. Forms are addresses by labels.
+    The last state lasts until `now`; None = its duration is left out. `forms`: addresses by label.
     """
     failure = release.failure
     outcome = "failed" if failure else f"serves {release.model}"
@@ -71,7 +71,7 @@ def release_document(
 
 
 def plan_document(release: Release) -> Document:
-    """What a deploy would run."""
+    """The plan that a deploy would run."""
     planned = (*placement_sections(release.placement), *plan_sections(release.plan))
     title = f"Plan for {release.model}: {release.id}"
     known = (_facts(release), _quantizations(release.files))
@@ -87,7 +87,7 @@ def failure_document(model: str, failure: Failure, release: str) -> Document:
 
 
 def profile_document(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -> Document:
-    """What a model is: its profile, the files that are used, and those that are not and why."""
+    """A model: its profile, the files that are used, and the files that are not, with reasons."""
     rows = (
         ("Source", spec.source),
         ("Revision", model.revision),
@@ -112,14 +112,14 @@ def profile_document(spec: ModelSpec, model: ResolvedModel, profile: ModelProfil
 
 
 def readiness_document(release: str, results: tuple[Readiness, ...]) -> Document:
-    """How a release proved that it answers: each phase of each workload."""
+    """The readiness of a release: each phase of each workload."""
     return Document(title=f"Readiness of {release}", sections=(_readiness(results),))
 
 
 def timeline_section(states: Sequence[Stay], now: datetime | None = None) -> Section:
-    """The states as a table; the last one lasts until now (None = its duration is left out).
+    """The states as a table; the last one lasts until `now` (None = its duration is left out).
 
-    A flow run and a requester that all states share are facts of the release, and left out.
+    A flow run or a requester that all states share is left out: the release's facts have it.
     """
     rows = [
         (
@@ -197,7 +197,7 @@ def _image(release: Release) -> str:
 
 
 def _quantizations(choice: FilesChoice | None) -> Section:
-    """What became of each quantization; empty where there was nothing to choose."""
+    """The verdict on each quantization; empty where there was no choice."""
     if choice is None:
         return Section()
     rows = tuple(
@@ -217,7 +217,7 @@ def _failure(title: str, failure: Failure | FailureRecord) -> tuple[Section, ...
 
 
 def _corrections(corrections: Sequence[Correction]) -> Section:
-    """What the second try changed: both numbers, and the engine's own words."""
+    """The corrections of the second try: both values, and the engine's own words."""
     if not corrections:
         return Section()
     return Section(
@@ -253,7 +253,7 @@ def _readiness(results: Sequence[Readiness], title: str = "") -> Section:
 
 
 def _gate(gates: Sequence[Gate]) -> Section:
-    """How each replica answered the golden prompts, and how fast."""
+    """Each replica's answers to the golden prompts, and their times."""
     rows = tuple(
         (
             gate.workload,
@@ -272,7 +272,7 @@ def _gate(gates: Sequence[Gate]) -> Section:
 
 
 def _load(release: Release) -> Section:
-    """What the acceptance load measured of the release, and of the one before meanwhile."""
+    """Measurements of the acceptance load, for the release and the one that it replaces."""
     if (outcome := release.acceptance) is None:
         return Section()
     both = ((release.id, outcome.figures), (outcome.against, outcome.before))
@@ -304,7 +304,7 @@ def _short(seconds: float | None) -> str:
 
 
 def _engine_facts(found: Sequence[EngineFacts]) -> Section:
-    """What each engine says about itself, and what of it was not planned."""
+    """Facts that each engine reports, and deviations from the plan."""
     return Section(
         title="Facts from the engines",
         text="\n".join(text for one in found for text in one.surprises),

@@ -1,4 +1,4 @@
-"""A site as one page for a browser: its models, hosts, history and memory, out of the ledger."""
+"""A site as one HTML page, from the ledger: its models, hosts, history and memory."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -38,11 +38,11 @@ pre { background: #f4f4f8; overflow-x: auto; padding: .7rem }
 
 @dataclass(frozen=True)
 class Site:
-    """What the ledger says at one moment.
+    """The contents of the ledger at one moment.
 
     Attributes:
         histories: Releases by model, newest first.
-        capacities: By host, of all hosts that ever had claims.
+        capacities: By host, for all hosts that ever had claims.
         unseen: Hosts that do not answer.
     """
 
@@ -54,7 +54,7 @@ class Site:
 
 
 def site_page(site: Site) -> str:
-    """The page, as HTML that loads nothing."""
+    """The site's page, as HTML that loads nothing."""
     hosts = {one.host for one in site.claims} | site.capacities.keys()
     releases = {row.id: row.model for own in site.histories.values() for row in own}
     parts = (
@@ -77,7 +77,7 @@ def _models(site: Site) -> list[Element]:
 
 
 def current_release(history: Sequence[ReleaseRow]) -> ReleaseRow:
-    """The release that serves a model, else its newest one."""
+    """The serving release of a model, else its newest release."""
     return next((row for row in history if row.state in SERVING), history[0])
 
 

@@ -1,4 +1,4 @@
-"""The file of a new spec: what was said, and as comments what else is asked for most."""
+"""The file of a new spec: the given fields, and the most used other fields as comments."""
 
 import json
 import re
@@ -20,7 +20,7 @@ SUGGESTED: dict[str, str] = {
     "keep_alive": "never",
     "secrets": "{HF_TOKEN: hf-token}",
 }
-"""Fields that a new file mentions, with the value that stands in the comment."""
+"""Fields that a new file mentions in comments, with example values."""
 
 HEAD = """\
 # yaml-language-server: $schema={schemas}/spec.json
@@ -47,7 +47,7 @@ def new_spec(content: dict[str, Any]) -> str:
 
 
 def _scalar(text: str) -> str:
-    """A text as YAML has it: what could be read as anything else stands in quotes."""
+    """A text as a YAML scalar, in quotes where YAML could read it as anything else."""
     is_plain = PLAIN.fullmatch(text) and text.lower() not in OTHER_TYPES
     return text if is_plain else json.dumps(text, ensure_ascii=not text.isprintable())
 

@@ -1,4 +1,4 @@
-"""Small pictures inside a page: bars of what is claimed, and a row of bars over time."""
+"""Small pictures for a page: stacked bars of claims, and rows of bars over time."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from moorage.reports.html import Element, element
 
 WIDTH, HEIGHT = 400, 14
 STEP, TALL = 9, 28
-"""Width and height of one bar of a row."""
+"""Width and largest height of one bar in a row, in pixels."""
 
 
 class Part(NamedTuple):
@@ -15,7 +15,7 @@ class Part(NamedTuple):
 
     Attributes:
         size: In the unit of the whole.
-        label: What it stands for, shown under the pointer and to screen readers.
+        label: Its meaning, for tooltips and screen readers.
         kind: Class of the style sheet.
     """
 
@@ -25,7 +25,7 @@ class Part(NamedTuple):
 
 
 def stacked_bar(parts: Sequence[Part], whole: float) -> Element:
-    """Parts side by side, as shares of a whole; what is beyond it is cut off."""
+    """Parts side by side, as shares of a whole; parts beyond the whole are cut off."""
     drawn, begin = [_rectangle(0, 0, WIDTH, HEIGHT, "free", "free")], 0.0
     for part in parts:
         width = min(part.size / whole, 1 - begin) * WIDTH if whole else 0.0
@@ -35,7 +35,7 @@ def stacked_bar(parts: Sequence[Part], whole: float) -> Element:
 
 
 def bars(parts: Sequence[Part]) -> Element:
-    """Bars next to each other, the largest as tall as the picture."""
+    """Bars next to each other; the largest is as tall as the picture."""
     most = max((part.size for part in parts), default=0) or 1.0
     drawn = []
     for at, part in enumerate(parts):

@@ -1,7 +1,7 @@
-"""What a user writes: one `ModelSpec` per model. Its fleet is in `moorage.inventory.fleet`.
+"""Model specs: one `ModelSpec` per model. The fleet file is in `moorage.inventory.fleet`.
 
-Every field has a description: it is the form in the Prefect UI and the reference in docs/spec.md.
-A module is imported when a name of it is: who needs the type of a name reads no whole spec.
+Every field has a description, which the form in the Prefect UI and docs/spec.md show. Each module
+is imported on the first use of one of its names, so that one type does not import the whole spec.
 """
 
 from importlib import import_module
@@ -80,13 +80,13 @@ _NAMES = {
     "readiness": "CompareSpec Deadlines MessageSpec ProbeSpec PromptSpec ReadinessSpec",
     "routing": "Routing",
 }
-"""What the modules of this folder offer to others."""
+"""Public names of this folder, by module."""
 
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    """A name of the spec, with its module."""
+    """Import the module of a public name, and return the name's value."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = globals()[name] = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -1,4 +1,4 @@
-"""The load that a release has to carry before it serves, as users write it."""
+"""Settings of the acceptance load, which a release has to pass before it serves."""
 
 from typing import Self
 
@@ -8,8 +8,8 @@ from moorage.common.units import Duration
 from moorage.common.values import InputValue
 
 TURNS = 4
-"""In a round: a release and the one before get a part of the load each time, one after the other,
-to meet the same disturbances."""
+"""Turns of a round: in each turn a release and its predecessor get a part of the load, one right
+after the other, so that disturbances affect both."""
 
 
 class AcceptanceSpec(InputValue):

@@ -1,4 +1,4 @@
-"""The arguments of an engine: read once into a value, which answers what is stated in them."""
+"""The arguments of an engine: parsed once into a value with lookups by option."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -15,19 +15,19 @@ MULTIPLES = {
     **{"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12},
     **{"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40},
 }
-"""What vLLM makes of a letter behind a number (`utils/argparse_utils.py`)."""
+"""Factors that vLLM applies for a letter after a number (`utils/argparse_utils.py`)."""
 
 WRITTEN = JsonLimits(size=128 * 1024, entries=10_000, constants=True)
-"""What JSON in an argument may be at most."""
+"""Limits of JSON in an argument."""
 
 NUMBER = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT]?)")
 
 
 class Option(Value):
-    """One option of a command line, and the words that belong to it."""
+    """One option of a command line, with its values."""
 
     name: str
-    """Its full name, with the keys behind it: `--hf-overrides.rope_theta`."""
+    """Its full name, with any keys after it: `--hf-overrides.rope_theta`."""
 
     written: str
     """The name as the user writes it: `--hf_over.rope_theta`."""
@@ -36,25 +36,24 @@ class Option(Value):
 
 
 class EngineArguments(Value):
-    """Arguments as vLLM reads them. `spec.engine.arguments` has those of a spec.
+    """Arguments as vLLM parses them. `spec.engine.arguments` has those of a spec.
 
-    Options are found by their full long name, however they are written: `-tp 2`,
-    `--tensor_parallel_size=2` and `--tensor-par 2` are all `--tensor-parallel-size`. Where an
-    option is repeated, the last one counts.
+    Options are looked up by their full long name, in whatever form the user writes them: `-tp 2`,
+    `--tensor_parallel_size=2` and `--tensor-par 2` are all `--tensor-parallel-size`. Of a repeated
+    option, the last one counts.
     """
 
     words: tuple[str, ...] = ()
     options: tuple[Option, ...] = ()
 
     def has(self, name: str) -> bool:
-        """Whether an option stands here itself: without keys, and not its `--no-` form."""
+        """Whether the arguments contain the option itself: without keys, and not as `--no-`."""
         return any(option.name == name for option in self.options)
 
     def states(self, name: str, *others: str) -> bool:
-        """Whether the user decides about an option: under any of its names, by key, or against it.
+        """Whether the user sets an option: under any of its names, by key, or in its `--no-` form.
 
-        `--speculative-config.method` decides about `--speculative-config`, and `--no-omni` about
-        `--omni`.
+        `--speculative-config.method` sets `--speculative-config`, and `--no-omni` sets `--omni`.
         """
         wanted = {name, *others, _negated(name)}
         return any(option.name.partition(".")[0] in wanted for option in self.options)
@@ -63,13 +62,13 @@ class EngineArguments(Value):
         """The value of an option under any of these names.
 
         Returns:
-            Its value, empty when it has none; None when it is not there.
+            The value, empty when the option has none; None when the option is absent.
         """
         values = self.values(*names)
         return None if values is None else next(iter(values), "")
 
     def values(self, *names: str) -> tuple[str, ...] | None:
-        """All values of an option that takes several; None when it is not there."""
+        """All values of an option that takes several; None when the option is absent."""
         found = [option.values for option in self.options if option.name in names]
         return found[-1] if found else None
 
@@ -80,13 +79,13 @@ class EngineArguments(Value):
         return found[-1] if found else None
 
     def whole_number(self, *names: str) -> int | None:
-        """The value of an option as vLLM reads numbers: `8192`, `8K` and `8.192k`.
+        """The number that an option has as its value, in vLLM's forms: `8192`, `8K` and `8.192k`.
 
         Returns:
-            None when it is not there.
+            None when the option is absent.
 
         Raises:
-            Failure: `BAD_SPEC` when it is no number.
+            Failure: `BAD_SPEC` when the value is not a number, or too large.
         """
         value = self.value(*names)
         if value is None:
@@ -99,16 +98,16 @@ class EngineArguments(Value):
         return number
 
     def json_object(self, name: str) -> dict[str, Any] | None:
-        """The value of an option that takes JSON, whole or by keys (`--name.key value`).
+        """The JSON object of an option, written as a whole or by keys (`--name.key value`).
 
-        Where there are keys, they alone count: vLLM puts them behind all the rest, as JSON of
-        their own (`utils/argparse_utils.py:FlexibleArgumentParser.parse_args`).
+        Where keys are present, only they count: vLLM collects them into a JSON object after all
+        other arguments (`utils/argparse_utils.py:FlexibleArgumentParser.parse_args`).
 
         Returns:
-            None when it is not there.
+            None when the option is absent.
 
         Raises:
-            Failure: `BAD_SPEC` when it is no JSON object.
+            Failure: `BAD_SPEC` when the value is not a JSON object.
         """
         whole: dict[str, Any] | None = None
         keyed: dict[str, Any] = {}
@@ -129,26 +128,26 @@ class EngineArguments(Value):
 
 @lru_cache(maxsize=64)
 def parse_entries(entries: tuple[str, ...]) -> EngineArguments:
-    """Read entries as users write them in `engine.args`, of which each may be a whole line.
+    """Parse the entries of `engine.args`; each entry may be a whole line.
 
     Raises:
-        Failure: `BAD_SPEC` when a quote is not closed, or an entry is too long or too deep.
+        Failure: `BAD_SPEC` when a quote is not closed, or an entry is too long or nested too deep.
     """
     return parse_words(user_tokens(entries))
 
 
 def parse_words(words: Sequence[str]) -> EngineArguments:
-    """Read the words of a command line."""
+    """Parse the words of a command line."""
     return EngineArguments(words=tuple(words), options=tuple(_options(words)))
 
 
 @lru_cache(maxsize=4096)
 def full_name(written: str) -> str:
-    """The long name under which an option is looked for; an unknown one stays as it is.
+    """The full long name of an option; an unknown option is returned unchanged.
 
-    vLLM's parser takes an option that is cut short, as long as no other begins so. Whoever looks
-    for `--gpu-memory-utilization` has to find `--gpu-memory-util` too: else the engine would take
-    more than what was claimed. It is `written` with its dashes, without value and keys.
+    vLLM's parser accepts unambiguous abbreviations. A lookup of `--gpu-memory-utilization` has to
+    find `--gpu-memory-util` too: else the engine would use more memory than the claim. `written`
+    has its dashes, and neither value nor keys.
     """
     found = [written]
     if written not in SHORTEST and written.startswith("--"):
@@ -193,7 +192,7 @@ def _json(text: str) -> Any:
 
 
 def _number(text: str) -> int | None:
-    """A number that may have a letter behind it; None = it is none."""
+    """The value of a number with an optional letter after it; None = not such a number."""
     match = NUMBER.fullmatch(text.strip())
     if not match or (match[2].isupper() and "." in match[1]):
         return None

@@ -1,4 +1,4 @@
-"""How far a container is shut off from its host."""
+"""Settings of a container's isolation from its host."""
 
 from enum import StrEnum
 from typing import Annotated

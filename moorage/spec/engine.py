@@ -1,4 +1,4 @@
-"""Which engine serves a model, and how it is started."""
+"""The engine that serves a model, and the settings of its start."""
 
 from __future__ import annotations
 
@@ -208,14 +208,14 @@ class EngineSpec(InputValue):
     @model_validator(mode="before")
     @classmethod
     def _from_name(cls, value: object) -> object:
-        """`engine: vllm` is short for `engine: {name: vllm}`."""
+        """Expand the short form `engine: vllm` to `engine: {name: vllm}`."""
         return {"name": value} if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _check_fields(self) -> EngineSpec:
         checked = (EngineName.AUTO, EngineName.VLLM, EngineName.TRITON)
         if self.stated_name not in checked or self.entrypoint:
-            # vLLM's own rules say more about its arguments.
+            # vLLM's arguments are checked elsewhere, by more specific rules.
             check_secret_options(self.arguments.words)
         if self.command and self.entrypoint:
             raise ValueError("entrypoint: `command` is the whole line already; leave one out")
@@ -240,14 +240,14 @@ class EngineSpec(InputValue):
     def stated_name(self) -> EngineName:
         """The engine that the spec states; `auto` where the fleet decides.
 
-        An image and a command without a name are a server of the user's own.
+        An image and a command without a name mean a custom server.
         """
         own = self.name == EngineName.AUTO and self.image and self.command
         return EngineName.CUSTOM if own else self.name
 
     @property
     def arguments(self) -> EngineArguments:
-        """What settings of the engine and `args` state; `args` come last, and win."""
+        """The arguments from the engine's settings and from `args`; `args` come last and win."""
         settings = (word for field in SETTINGS for word in getattr(self, field).words)
         return parse_entries((*settings, *self.args))
 
@@ -257,4 +257,4 @@ SETTINGS = {
     "llama_cpp": EngineName.LLAMA_CPP,
     "triton": EngineName.TRITON,
 }
-"""Fields with settings of one engine, and that engine."""
+"""Fields with settings of a single engine, and that engine."""

@@ -1,4 +1,4 @@
-"""The names of engines, and of what starts them."""
+"""The names of engines and of runtimes."""
 
 from enum import StrEnum
 

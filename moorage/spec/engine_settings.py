@@ -1,4 +1,4 @@
-"""Settings of single engines, typed: each becomes an argument of its engine."""
+"""Typed settings of single engines; each becomes an argument of its engine."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from moorage.common.values import InputValue
 from moorage.spec.patterns import check_secret_options, check_words
 
 KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-"""A key of a model's configuration. Others could smuggle something into what reads them."""
+"""A key of a model's configuration. Any other key could inject code or options into readers."""
 
 
 class VllmSettings(InputValue):
@@ -122,7 +122,7 @@ class TritonSettings(InputValue):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """None of vLLM's arguments."""
+        """Empty: Triton's settings do not become arguments of vLLM's form."""
         return ()
 
 
@@ -137,11 +137,11 @@ OWNED_BY_MOORAGE = frozenset(
         *("enable-kserve-frontends", "kserve-http-port", "kserve-grpc-port"),
     )
 )
-"""Arguments of Triton that would move it, or open it to whoever can reach it."""
+"""Arguments of Triton that would change its addresses or files, or weaken its access control."""
 
 
 def _keys(content: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The keys at every depth, with those above them."""
+    """The path of every key, at any depth."""
     if isinstance(content, Mapping):
         for key, value in content.items():
             yield (*path, str(key))

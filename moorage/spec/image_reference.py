@@ -1,7 +1,7 @@
-"""Image references: parsed once, moved to another registry, and written again.
+"""Image references: parsed into parts, moved to another registry, and formatted.
 
-A part before the first slash is a registry when it has a dot or a colon, or is `localhost`, as the
-distribution project defines it; so `host:5000/img` has a port and no tag.
+The part before the first slash is a registry when it has a dot or a colon, or is `localhost`, as
+the distribution project defines; so `host:5000/img` has a port and no tag.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class Reference(Value):
     """One image reference, in parts.
 
     Attributes:
-        registry: Host and port where it names one, else empty: the runtime's own default.
+        registry: Host and port of the registry; empty = the runtime's default registry.
         path: The repository on that registry, such as `vllm/vllm-openai`.
         digest: `sha256:...`, else empty.
     """
@@ -36,11 +36,11 @@ class Reference(Value):
 
     @property
     def wanted(self) -> str:
-        """What is requested from a registry: the digest, else the tag, else `latest`."""
+        """The digest, else the tag, else `latest`: the name to request from a registry."""
         return self.digest or self.tag or DEFAULT_TAG
 
     def at(self, registry: str) -> Reference:
-        """The same image below a registry; one that names its registry stays there."""
+        """The same image at a registry; a reference with a registry of its own is unchanged."""
         host, _, below = registry.strip().rstrip("/").partition("/")
         if self.registry or not host:
             return self
@@ -49,7 +49,7 @@ class Reference(Value):
 
 
 def parse_reference(text: str) -> Reference:
-    """A reference in its parts; anything can be parsed, a registry judges whether it exists."""
+    """Parse a reference into its parts; any text can be parsed, valid or not."""
     name, _, digest = text.partition("@")
     first, slash, rest = name.partition("/")
     explicit = bool(slash) and ("." in first or ":" in first or first == "localhost")
@@ -60,7 +60,7 @@ def parse_reference(text: str) -> Reference:
 
 
 def familiar(name: str) -> str:
-    """A name without Docker Hub, which goes without saying; Podman writes it down."""
+    """A name without Docker Hub's prefix, which Podman writes and Docker omits."""
     for registry in ("docker.io/library/", "docker.io/"):
         if name.startswith(registry):
             return name.removeprefix(registry)
@@ -68,5 +68,5 @@ def familiar(name: str) -> str:
 
 
 def repository(reference: str) -> str:
-    """A reference without its tag or digest; the port of a registry is not a tag."""
+    """A reference without its tag or digest; a registry's port is kept."""
     return parse_reference(reference).name

@@ -8,17 +8,17 @@ from moorage.common.units import DURATION, parse_duration
 
 NEVER = "never"
 PATTERN = rf"^({NEVER}|0|-\d+|-?{DURATION})$"
-"""The same grammar for schemas."""
+"""The same grammar as a pattern for schemas."""
 
 
 def keep_alive_seconds(written: str) -> float | None:
-    """The seconds without a request after which a model sleeps; None = it never does.
+    """Seconds without a request after which a model goes to sleep; None = never.
 
     Args:
         written: `never`, `0`, a duration such as `30s`, `5m` or `1h30m`; anything negative = never.
 
     Raises:
-        ValueError: It is none of these.
+        ValueError: The text is none of these.
     """
     if written == NEVER:
         return None

@@ -1,4 +1,4 @@
-"""How a serving model is restarted, stopped, replaced and redeployed, as users write it."""
+"""Settings for restarting, stopping, replacing and redeploying a serving model."""
 
 from enum import StrEnum
 

@@ -1,4 +1,4 @@
-"""One model, as it is meant to be served, with its LoRA adapters and draft model."""
+"""The spec of one model, with its LoRA adapters and draft model."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ OPERATION_FIELDS = (
     *("keep_alive", "labels", "redeploy", "replace", "restart"),
     *("routing", "schedule", "timeout_seconds"),
 )
-"""Fields that do not change what runs: another value of them needs no other release."""
+"""Fields that do not change running workloads: a new value does not need a new release."""
 
 
 class ModelSpec(InputValue):
@@ -309,10 +309,10 @@ class ModelSpec(InputValue):
 
     @property
     def digest(self) -> str:
-        """Short fingerprint of all that decides what runs; specs that run the same have the same.
+        """Short fingerprint of the fields that determine the workloads.
 
-        Defaults are left out, so that a field added later does not change every digest; so are the
-        fields that only say how a deploy goes about it.
+        Defaults are left out, so that a field added later does not change every digest; so are
+        `OPERATION_FIELDS`.
         """
         content = self.model_dump(mode="json", exclude_defaults=True, exclude=set(OPERATION_FIELDS))
         written = json.dumps(content, sort_keys=True)
@@ -320,12 +320,12 @@ class ModelSpec(InputValue):
 
     @property
     def as_it_runs(self) -> ModelSpec:
-        """The spec without what does not change what runs."""
+        """The spec with defaults in `OPERATION_FIELDS`, which do not change the workloads."""
         return self.model_copy(
             update={field: type(self).model_fields[field].default for field in OPERATION_FIELDS}
         )
 
 
 def slug(name: str) -> str:
-    """A name in lower case, digits and dashes, as Prefect wants it in artifact keys."""
+    """A name in lower case, digits and dashes, the form of Prefect's artifact keys."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")

@@ -1,4 +1,4 @@
-"""The content of a spec, from the name of a model and a few choices."""
+"""Builds the content of a spec from a model's source and a few choices."""
 
 import re
 from typing import Any
@@ -8,10 +8,10 @@ from moorage.spec.patterns import AUTO_FILES
 HUB, LOCAL = "hf://", "file://"
 SCHEMES = (HUB, "s3://", LOCAL)
 REPOSITORY = re.compile(r"(?:hf://)?(?P<repo>[\w.-]+/[\w.-]+)(?::(?P<files>[\w.*-]+))?")
-"""`org/repo`, and which of its quantizations: `org/repo:Q4_K_M`."""
+"""`org/repo`, optionally with a quantization: `org/repo:Q4_K_M`."""
 
 NUMBER_PATTERN = r"^(auto|[0-9]{1,9})$"
-"""`auto`, or a number: one plain field of a form."""
+"""`auto` or a number, in one text field of a form."""
 
 NAME = re.compile(r"[^a-z0-9]+")
 ONE_SHOT = re.compile(r"run-([a-z0-9-]+-)?[0-9a-f]{6}")
@@ -19,29 +19,29 @@ ONE_SHOT = re.compile(r"run-([a-z0-9-]+-)?[0-9a-f]{6}")
 AUTOMATIC = {"files": AUTO_FILES}
 
 LONGEST = 40
-"""Characters of the source's name in the model's name."""
+"""Most characters of the source's name in the model's name."""
 
 
 def one_shot_spec(source: str, token: str, **fields: Any) -> dict[str, Any]:
     """The content of the spec for a model that is served once.
 
-    Of several quantizations it takes the best that fits, unless one is named.
+    Of several quantizations the deploy takes the best that fits, unless the source names one.
 
     Args:
         source: `org/repo`, `org/repo:QUANTIZATION`, or a source as in a spec.
-        token: Makes the model's name differ from all others.
-        fields: Of the spec; those without a value are left out.
+        token: Makes the model's name unique.
+        fields: Further fields of the spec; those without a value are left out.
     """
     content = source_spec(source, **fields)
     return content | {"name": one_shot_name(content["source"], token)}
 
 
 def source_spec(source: str, **fields: Any) -> dict[str, Any]:
-    """The content of the spec for a source, which gives the model its name.
+    """The content of the spec for a source, with a name derived from the source.
 
     Args:
         source: As in `one_shot_spec`.
-        fields: Of the spec; those without a value are left out.
+        fields: Further fields of the spec; those without a value are left out.
     """
     given = {key: value for key, value in fields.items() if value}
     content = {**AUTOMATIC, **source_of(source), **given}
@@ -51,14 +51,14 @@ def source_spec(source: str, **fields: Any) -> dict[str, Any]:
 def quick_spec(
     name: str, source: str, engine: str, accelerators: str, context: str, keep_alive: str
 ) -> dict[str, Any]:
-    """The content of the spec of a model that goes on serving, from what a short form asks for.
+    """The content of a permanent model's spec, from the fields of a short form.
 
     Args:
-        name: Of the model.
+        name: Name of the model.
         source: As in `source_of`.
         engine: Name of the engine.
-        accelerators: `auto`, or how many.
-        context: `auto`, or tokens.
+        accelerators: `auto` or a number.
+        context: `auto` or a number of tokens.
         keep_alive: As in a spec.
     """
     return {
@@ -73,7 +73,7 @@ def quick_spec(
 
 
 def source_of(text: str) -> dict[str, str]:
-    """The fields of a spec that name a source: `org/repo`, `org/repo:QUANTIZATION`, or any."""
+    """The spec's fields for a source: `org/repo`, `org/repo:QUANTIZATION`, or any other source."""
     match = REPOSITORY.fullmatch(text)
     if not match:
         return {"source": text}
@@ -82,17 +82,17 @@ def source_of(text: str) -> dict[str, str]:
 
 
 def one_shot_name(source: str, token: str) -> str:
-    """A name that nothing else has: `run-qwen3-8b-gguf-1a2b3c`."""
+    """A unique model name, such as `run-qwen3-8b-gguf-1a2b3c`."""
     return "-".join(filter(None, ("run", _plain(source), token)))
 
 
 def is_one_shot(name: str) -> bool:
-    """Whether a model was run by `moorage run`."""
+    """Whether a model's name is from `moorage run`."""
     return bool(ONE_SHOT.fullmatch(name))
 
 
 def _plain(source: str) -> str:
-    """What a source is called, in the letters of a model's name."""
+    """The last part of a source, in the characters of a model's name."""
     plain = NAME.sub("-", source.rstrip("/").rpartition("/")[2].lower()).strip("-")
     return plain[:LONGEST].strip("-")
 

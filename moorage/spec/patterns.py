@@ -1,7 +1,7 @@
-"""What the fields of a spec may hold: their patterns, and what is refused in them.
+"""Patterns and checks of a spec's fields.
 
-Refused are secrets in clear, ways out of a folder, and words that would be options. All checks
-here raise `ValueError`, and its message shows no secret.
+The checks refuse secrets in clear text, paths out of a folder, and words that would be options.
+They raise `ValueError` with messages that show no secret.
 """
 
 import re
@@ -21,7 +21,7 @@ SOURCE_PATTERN = (
 ACCELERATOR_PATTERN = r"^[A-Za-z0-9][\w.-]*:[a-z]+:\d+$"
 KIND_PATTERN = r"^[\w* .()/-]+$"
 AUTO_FILES = "auto"
-"""Instead of a pattern of files: a deploy takes the best quantization that fits."""
+"""In place of a pattern of files: a deploy takes the best quantization that fits."""
 
 FILES_PATTERN = r"^[\w*?\[\].@+=/-]+$"
 SECRET_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
@@ -33,8 +33,8 @@ IMAGE_PATTERN = (
     r"[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*"
     r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?$"
 )
-"""As the distribution project writes references, in ASCII: pydantic would prepare a counted `\\w`,
-which stands for the letters of all scripts, for 0.1 s."""
+"""The distribution project's grammar of references, in ASCII: pydantic would need 0.1 s to compile
+a counted `\\w`, which matches the letters of all scripts."""
 PATH_PATTERN = r"^/[^\s]*$"
 FOLDER_PATTERN = r"^/[\w./+@-]*$"
 REVISION_PATTERN = r"^[\w][\w./-]*$"
@@ -44,8 +44,8 @@ PACKAGE_PATTERN = (
     r"(?: ?(?:===?|~=|!=|<=?|>=?) ?[A-Za-z0-9.*+!_-]+"
     r"(?:, ?(?:===?|~=|!=|<=?|>=?) ?[A-Za-z0-9.*+!_-]+)*)?$"
 )
-"""Name, extras and versions of PEP 508; neither addresses nor markers, and nothing that could be
-an option of an installer."""
+"""Name, extras and versions of PEP 508, without addresses and markers; never an option of an
+installer."""
 CAPABILITY_PATTERN = r"^[A-Z]+_[A-Z_]+$"
 GROUP_PATTERN = r"^([a-z_][a-z0-9_-]*|\d+)$"
 IMPORT_PATTERN = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
@@ -73,33 +73,33 @@ PATTERNS_IN_WORDS = {
     IMPORT_PATTERN: "a module and an attribute of it, such as package.module:build",
     ULIMIT_PATTERN: "a limit such as memlock, nofile or stack",
 }
-"""What each pattern asks for, in the words of an error message."""
+"""What each pattern requires, in the words of an error message."""
 
 
 IN_CLEAR = "secret_in_clear"
-"""Type of the error; whoever shows it leaves out what was found."""
+"""Type of the error for a secret in clear text; reports hide the value found."""
 
 SECRET_NAME = re.compile(
     r"(?i)(^|_)(TOKEN|PASSWORD|PASSWD|SECRET|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY)$"
 )
 SECRET_OPTION = re.compile(r"--(api[-_]key|hf[-_]token|token|password|secret)")
 NO_SECRET = re.compile(r"(?i)|\d+|true|false|yes|no|on|off|none|/.*")
-"""Values of such variables that tell nothing: switches, numbers and paths."""
+"""Harmless values of such variables: switches, numbers and paths."""
 
 DATA_DIRECTORY = re.compile(r"\{\s*data_dir\s*\}")
 
 RESERVED = re.compile(r"MOORAGE_.*|BASH_ENV|ENV|SHELLOPTS|IFS|LD_AUDIT")
-"""Variables that are moorage's own, or change what a shell or loader does before the engine."""
+"""Variables of moorage, or that affect a shell or loader before the engine starts."""
 
 LOADERS = re.compile(r"LD_.*|DYLD_.*|PATH|PYTHON.*|BASHOPTS|PERL5.*|NODE_OPTIONS")
-"""Variables that say which code runs; no secret belongs there."""
+"""Variables that decide which code runs; they must not come from secrets."""
 
 SYSTEM = re.compile(r"/(proc|sys|etc|boot|run|dev(?!/shm/)|var/run)?(/.*)?")
-"""Folders of a system: no model lies there, and a container would read them."""
+"""Folders of the operating system: not for models, and unsafe to mount into a container."""
 
 
 def check_environment(env: Mapping[str, str]) -> None:
-    """Refuse variables that hold secrets or are not the user's to set, without showing values."""
+    """Refuse variables that hold secrets or are reserved, without showing values."""
     for name, value in env.items():
         if RESERVED.fullmatch(name):
             raise ValueError(f"{name} must not be set")
@@ -115,7 +115,7 @@ def check_words(words: Iterable[str]) -> None:
 
 
 def check_placeholders(words: Iterable[str]) -> None:
-    """Refuse GPUStack's placeholder of a directory that no engine sees here."""
+    """Refuse GPUStack's placeholder `{data_dir}`, a directory that no engine sees here."""
     if any(DATA_DIRECTORY.search(word) for word in words):
         raise ValueError(
             "`{data_dir}` is filled in by GPUStack alone; an engine sees the directory of its model"
@@ -126,7 +126,7 @@ def check_placeholders(words: Iterable[str]) -> None:
 
 
 def check_secret_options(words: Iterable[str]) -> None:
-    """Refuse options whose value is a secret: records, logs and processes show command lines."""
+    """Refuse options with a secret as value: records, logs and process lists show command lines."""
     if option := secret_option(words):
         raise PydanticCustomError(
             IN_CLEAR,
@@ -137,13 +137,13 @@ def check_secret_options(words: Iterable[str]) -> None:
 
 
 def secret_option(words: Iterable[str]) -> str:
-    """The first option whose value is a secret, without that; empty where there is none."""
+    """The first option with a secret as value, without the value; empty = none."""
     options = (word.partition("=")[0] for word in words)
     return next(filter(SECRET_OPTION.fullmatch, options), "")
 
 
 def check_program(first: str) -> None:
-    """Refuse a command line whose first word is empty or an option, and so no program."""
+    """Refuse a command line whose first word is empty or an option, and therefore not a program."""
     if not first or first.startswith("-"):
         raise ValueError(f"the first word is the program, and {first!r} is none")
 
@@ -158,7 +158,7 @@ def check_path(path: str) -> str:
 
 
 def is_of_the_system(path: str) -> bool:
-    """Whether an absolute path is a folder of the operating system, or lies in one."""
+    """Whether an absolute path is a folder of the operating system, or inside one."""
     return bool(SYSTEM.fullmatch(path))
 
 
@@ -189,7 +189,7 @@ def _check_secret_variable(name: str) -> str:
 
 
 def _check_secret_name(name: str) -> str:
-    """The message does not show a name that is the secret itself."""
+    """Refuse a secret in place of its name, without showing it."""
     if looks_like_a_secret(name):
         raise PydanticCustomError(IN_CLEAR, "holds the secret itself; only its name belongs here")
     return name

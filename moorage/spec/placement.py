@@ -1,4 +1,4 @@
-"""Where a model may run, and what users know better about its memory."""
+"""Settings of where a model may run, and of its memory where users know it."""
 
 from __future__ import annotations
 

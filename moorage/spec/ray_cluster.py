@@ -1,4 +1,4 @@
-"""A model on a Ray cluster: its application of Ray Serve, and the fields that go with it."""
+"""A model on a Ray cluster: its Ray Serve application, and the fields that may accompany it."""
 
 from __future__ import annotations
 
@@ -92,20 +92,20 @@ TAKEN: Mapping[str, frozenset[str]] = {
     "placement": frozenset({"cluster", "accelerators"}),
     "speculative": frozenset({"method", "tokens", "ngram_min", "ngram_max"}),
 }
-"""Fields that an application of Ray Serve can follow; the others speak of hosts and containers."""
+"""Fields, by section, that a Ray Serve application supports; others concern hosts, containers."""
 
 NOT_WITH = {
     "vllm": ("import_path", "deployments"),
     "custom": ("accelerator_type", "autoscaling"),
 }
-"""Settings of an application that do not go with an engine."""
+"""Settings of an application that an engine excludes."""
 
 
 def check_on_cluster(written: Mapping[str, Any]) -> None:
-    """Refuse what does not go with `placement.cluster`.
+    """Refuse fields that exclude `placement.cluster`.
 
     Args:
-        written: The spec without its defaults.
+        written: The fields that the spec sets, without defaults.
     """
     foreign = [
         f"{section}.{field}".lstrip(".")

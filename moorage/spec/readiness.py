@@ -1,4 +1,4 @@
-"""When a model counts as deployed."""
+"""Settings of a model's readiness: probes, golden prompts and deadlines."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class CompareSpec(InputValue):
 
 
 Seconds = Annotated[int, Field(ge=1, le=31_536_000)]
-"""At most a year."""
+"""Seconds, at most a year."""
 
 
 class Deadlines(InputValue):
@@ -98,7 +98,7 @@ class Deadlines(InputValue):
 
     @property
     def on_cluster_seconds(self) -> int:
-        """The nodes of a Ray cluster download the model while they start it."""
+        """Deadline on a Ray cluster, whose nodes download the model during the start."""
         return self.download_seconds + self.load_seconds
 
 

@@ -1,4 +1,4 @@
-"""How requests for a model are spread."""
+"""The setting of how requests are distributed over a model's replicas."""
 
 from enum import StrEnum
 

@@ -1,4 +1,4 @@
-"""Times at which a model is woken and put to sleep."""
+"""Schedules on which a model wakes and goes to sleep."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Self

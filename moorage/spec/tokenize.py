@@ -1,4 +1,4 @@
-"""From entries as users write them to the words of a command line."""
+"""Splits the entries of `engine.args` into the words of a command line."""
 
 import re
 import shlex
@@ -12,19 +12,19 @@ JSON_START = re.compile(r"(?<=[=\s])[{\[]")
 KEPT = re.compile("\x1f(\\d+)\x1f")
 
 LONGEST_SHOWN = 200
-"""Characters of an entry that a message repeats."""
+"""Most characters of an entry in a message."""
 
 LONGEST_ENTRY = 32_768
-"""Characters of an entry: Linux takes four times as many for a word, and templates fit."""
+"""Most characters of an entry: enough for templates; Linux accepts four times as many in a word."""
 
 MOST_KEYS = 32
-"""Keys of an option such as `--a.b.c`."""
+"""Most keys of an option such as `--a.b.c`."""
 
 MOST_DIGITS = 64
-"""Digits in a row: no number of an engine has so many."""
+"""Most digits in a row: no engine needs longer numbers."""
 
 MOST_LOST = 1_000_000
-"""Characters that are read in vain in search of JSON."""
+"""Most characters that are read in search of JSON without finding any."""
 
 DIGITS = re.compile(rf"\d{{{MOST_DIGITS + 1}}}")
 KEYS = re.compile(rf"-[^=\s.]*(?:\.[^=\s.]*){{{MOST_KEYS + 1}}}")
@@ -33,12 +33,12 @@ KEYS = re.compile(rf"-[^=\s.]*(?:\.[^=\s.]*){{{MOST_KEYS + 1}}}")
 def user_tokens(entries: Sequence[str]) -> tuple[str, ...]:
     """Split `engine.args` into words: an entry is one word, or a whole line such as `--a b`.
 
-    An entry that starts with an option is split as a shell would: quotes are taken off, a
-    backslash at the end of a line continues it. JSON needs no quotes. `--k = v` and `--k =v`
-    become `--k=v`. Any other entry (a JSON value, a path with spaces) stays whole.
+    An entry that starts with an option is split as a shell would: quotes are removed, a backslash
+    at the end of a line continues it. JSON needs no quotes. `--k = v` and `--k =v` become
+    `--k=v`. Any other entry (a JSON value, a path with spaces) stays whole.
 
     Raises:
-        Failure: `BAD_SPEC` when a quote is not closed.
+        Failure: `BAD_SPEC` when a quote is not closed, or an entry exceeds a limit.
     """
     tokens: list[str] = []
     for entry in filter(None, map(str.strip, entries)):
@@ -51,7 +51,7 @@ def user_tokens(entries: Sequence[str]) -> tuple[str, ...]:
 
 
 def _require_bounds(entry: str) -> None:
-    """Refuse entries that would take a reader too long, or too deep."""
+    """Refuse entries that would take too long to parse, or nest too deep."""
     if len(entry) > LONGEST_ENTRY:
         raise _refused(entry, f"longer than {LONGEST_ENTRY} characters")
     if DIGITS.search(entry):
@@ -72,7 +72,7 @@ def is_option(word: str) -> bool:
 
 
 def _split(entry: str) -> list[str]:
-    """Words of a line; JSON is taken out first, for a shell would take its quotes."""
+    """Words of a line; JSON is set aside first, since splitting would remove its quotes."""
     kept: list[str] = []
     line = CONTINUED.sub(" ", _without_json(entry, kept))
     if line.endswith("\\") and (len(line) - len(line.rstrip("\\"))) % 2:
@@ -102,9 +102,9 @@ def _without_json(text: str, kept: list[str]) -> str:
 
 
 def _json_end(text: str, start: int) -> tuple[int | None, int]:
-    """Where JSON ends, and how much was read in vain.
+    """The end of JSON that begins at `start` (None = not JSON), and the characters read in vain.
 
-    After `=` its brackets tell, even when it is none; else it must be JSON.
+    After `=` the closing bracket is the end, even of invalid JSON; elsewhere it must be valid.
     """
     try:
         return JSONDecoder().raw_decode(text, start)[1], 0
@@ -113,7 +113,7 @@ def _json_end(text: str, start: int) -> tuple[int | None, int]:
     except JSONDecodeError as error:
         if text[start - 1] == "=":
             return _bracket_end(text, start), 0
-        # An unterminated text is reported at its start.
+        # The decoder reports an unterminated string at its start.
         end = len(text) if error.msg.startswith("Unterminated") else error.pos
         return None, end - start
 
@@ -134,7 +134,7 @@ def _bracket_end(text: str, start: int) -> int:
 
 
 def _joined(words: Sequence[str]) -> list[str]:
-    """The same words with `--k = v`, `--k =v` and `--k= v` as one."""
+    """The words with each `--k = v`, `--k =v` and `--k= v` joined into one."""
     joined: list[str] = []
     for word in words:
         last = joined[-1] if joined else ""

@@ -1,12 +1,12 @@
-"""SGLang's own argument parser, out of its unpacked wheel, without its dependencies; and a schema.
+"""Write the schema of SGLang's argument parser, from its unpacked wheel without dependencies.
 
     python -m scripts.engine_schemas.sglang FOLDER VERSION > VERSION.json
 
-FOLDER is where the wheel was unpacked. The schema has one argument a line.
+FOLDER is the folder of the unpacked wheel. The schema has one argument per line.
 
-Only the modules that declare arguments are real. All others, torch among them, are replaced by
-modules whose every name is a mock. Needs `msgspec` and `packaging`. The import system of the
-process is changed, so this runs in a process of its own.
+Only the modules that declare arguments are real. All others, including torch, are replaced by
+modules whose every name is a mock. Needs `msgspec` and `packaging`. It changes the import system,
+so it runs as a separate process.
 """
 
 import argparse
@@ -39,7 +39,7 @@ REAL = (
 MOCKED = frozenset(
     {"PIL", "numpy", "orjson", "psutil", "pybase64", "requests", "starlette", "torch", "triton"}
 )
-"""What these modules import, and need no more than the names of."""
+"""Packages that these modules import, and of which they need only the names."""
 
 TORCH = "2.14.1"
 """The version that the wheel requires; some names depend on it."""
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 class MockModule(types.ModuleType):
-    """A module with every name."""
+    """A module that has every name, as a mock."""
 
     def __getattr__(self, name: str) -> Any:
         if name == "__version__":
@@ -67,18 +67,18 @@ class MockModule(types.ModuleType):
 
 
 class Loader(importlib.abc.Loader):
-    """Makes mocks."""
+    """Creates mock modules."""
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
-        """A mock of that name."""
+        """A mock module of that name."""
         return MockModule(spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """A mock has no code."""
+        """Do nothing: a mock has no code."""
 
 
 class PackageFinder(importlib.abc.MetaPathFinder):
-    """Finds mocks: dependencies, and of SGLang all but what is real."""
+    """Finds mocks for dependencies, and for all modules of SGLang that are not in `REAL`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -89,7 +89,7 @@ class PackageFinder(importlib.abc.MetaPathFinder):
         path: Sequence[str] | None,  # noqa: ARG002
         target: types.ModuleType | None = None,  # noqa: ARG002
     ) -> importlib.machinery.ModuleSpec | None:
-        """A mock, where the name is SGLang's and not real, or that of a dependency."""
+        """A mock, where the name is of a dependency or of a module of SGLang outside `REAL`."""
         top = fullname.partition(".")[0]
         if top in MOCKED:
             return importlib.machinery.ModuleSpec(fullname, Loader(), is_package=True)
@@ -103,7 +103,7 @@ class PackageFinder(importlib.abc.MetaPathFinder):
 
 
 def sglang_parser(folder: Path) -> argparse.ArgumentParser:
-    """The parser of `sglang serve` in the wheel that was unpacked there."""
+    """The parser of `sglang serve` in the unpacked wheel."""
     sys.meta_path.insert(0, PackageFinder(folder))
     module = importlib.import_module("sglang.srt.server_args")
     parser = argparse.ArgumentParser(prog="sglang serve")

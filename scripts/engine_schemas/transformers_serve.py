@@ -1,8 +1,8 @@
-"""Write the arguments of this Python's `transformers serve` as JSON, one argument a line.
+"""Write the arguments of this Python's `transformers serve` as JSON, one argument per line.
 
     python -m scripts.engine_schemas.transformers_serve > VERSION.json
 
-The command itself is described. Neither torch nor the packages of the server are needed.
+It describes the command's own options. Neither torch nor the packages of the server are needed.
 """
 
 import sys
@@ -15,7 +15,7 @@ from transformers.cli.transformers import app
 from moorage.adapters.engines.extract_vllm_schema import document
 
 KINDS = {"integer": "integer", "float": "number"}
-"""By click's name of a type; all others count as text, so that their values are not refused."""
+"""Kinds by click's type name; other types count as text, so that their values are not refused."""
 
 
 def main() -> None:
@@ -25,7 +25,7 @@ def main() -> None:
 
 
 def options_of(group: click.Group, name: str) -> list[click.Option]:
-    """The options of a group's command, `--help` and hidden ones too."""
+    """The options of a group's command, including `--help` and hidden ones."""
     command = group.commands[name]
     parent = click.Context(group, **group.context_settings)
     context = click.Context(command, parent=parent, **command.context_settings)
@@ -33,7 +33,7 @@ def options_of(group: click.Group, name: str) -> list[click.Option]:
 
 
 def describe(option: click.Option) -> dict[str, Any]:
-    """One option; the name that switches it on comes first."""
+    """One option; the name that turns it on comes first."""
     row: dict[str, Any] = {"options": [*option.opts, *option.secondary_opts], **value_of(option)}
     if option.required:
         row["required"] = True
@@ -43,7 +43,7 @@ def describe(option: click.Option) -> dict[str, Any]:
 
 
 def value_of(option: click.Option) -> dict[str, Any]:
-    """What an option takes: kind, number and choices of its values."""
+    """Kind, number and choices of an option's values."""
     if option.is_flag:
         return {"kind": "help" if "--help" in option.opts else "switch"}
     row: dict[str, Any] = {"kind": KINDS.get(option.type.name, "text")}

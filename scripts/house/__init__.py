@@ -1,1 +1,1 @@
-"""The house in numbers: how large its rooms are, how they import, how much a reader opens."""
+"""The source tree in numbers: size of its folders, their imports, and files that a reader opens."""

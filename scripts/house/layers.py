@@ -1,4 +1,4 @@
-"""The order of rooms, as import-linter's contracts in `pyproject.toml` give it."""
+"""The order of rooms (folders of the core), from import-linter's contracts in `pyproject.toml`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Layers:
 
     Attributes:
         contracts: For each contract its layers from the highest to the lowest. A layer is a group
-            of dotted names; none of them stands above another.
+            of dotted names at the same level.
     """
 
     contracts: tuple[tuple[tuple[str, ...], ...], ...]
@@ -45,7 +45,7 @@ class Layers:
         return tuple(name.removeprefix("moorage.") for name in sorter.static_order())
 
     def outside(self, tree: SourceTree) -> list[str]:
-        """Modules that no contract mentions; the top package itself holds no code."""
+        """Modules that no contract mentions, except the top package, which has no code."""
         named = {name for contract in self.contracts for layer in contract for name in layer}
         return sorted(
             name
@@ -54,10 +54,10 @@ class Layers:
         )
 
     def arrows_up(self, tree: SourceTree) -> list[Arrow]:
-        """Imports of a module in a higher room.
+        """Imports of modules in higher rooms.
 
         Where no contract orders two rooms that import each other, the direction with fewer imports
-        is the one that points up.
+        counts as upward.
         """
         arrows = [
             (importer, imported)

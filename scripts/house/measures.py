@@ -1,4 +1,4 @@
-"""What is counted of a tree."""
+"""The measures of a source tree."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Measures:
         small_files: Paths of files under 40 lines; `__init__.py` does not count.
         duplicate_names: Basenames that recur, with their paths; `__init__.py` does not count.
         long_functions: `path:line name` of functions over 40 lines, without their decorators.
-        many_parameters: The same for functions with over 6 parameters besides `self`.
+        many_parameters: The same for functions with over 6 parameters, `self` not counted.
         reading: Paths that a reader opens, by question.
     """
 
@@ -57,7 +57,7 @@ class Measures:
 
 
 def measure(tree: SourceTree) -> Measures:
-    """Count what the table shows."""
+    """Measure a source tree."""
     layers, modules = Layers.of(tree.root), list(tree.modules.values())
     files = [module for module in modules if not module.path.endswith("__init__.py")]
     return Measures(

@@ -10,15 +10,15 @@ from scripts.house.measures import Measures, RoomSize
 from scripts.house.source_tree import SourceTree
 
 BEGIN, END = "<!-- rooms: begin -->", "<!-- rooms: end -->"
-"""The picture stands between these lines of a document."""
+"""The lines before and after the picture in a document."""
 
 
 def table(now: Measures, before: Measures | None = None) -> str:
-    """Markdown: the counts, the rooms, and the lists behind the counts of now.
+    """Markdown with the counts, the rooms, and the lists behind the current counts.
 
     Args:
-        now: Of the tree here.
-        before: Of another tree, which gets a column of its own.
+        now: Measures of the current tree.
+        before: Measures of another tree, in a separate column.
     """
     trees = [now] if before is None else [before, now]
     heads = ["now"] if before is None else ["before", "now"]
@@ -36,10 +36,9 @@ def table(now: Measures, before: Measures | None = None) -> str:
 
 
 def picture(tree: SourceTree) -> str:
-    """A Mermaid graph of the rooms: who imports whom.
+    """A Mermaid graph of the imports between rooms.
 
-    An arrow is left out where a longer way says the same, and where it points up: the table lists
-    those.
+    Arrows that a longer path implies are left out, and so are upward arrows, which the table lists.
     """
     layers = Layers.of(tree.root)
     up = set(layers.arrows_up(tree))
@@ -59,7 +58,7 @@ def updated(document: str, drawn: str) -> str:
     """A document with its picture replaced.
 
     Raises:
-        ValueError: When the document has no place for it.
+        ValueError: When the document lacks the lines `BEGIN` and `END`.
     """
     head, begin, rest = document.partition(BEGIN)
     _, end, tail = rest.partition(END)
@@ -116,7 +115,7 @@ def _list(title: str, items: Sequence[str]) -> str:
 
 
 def _reduced(arrows: set[Arrow]) -> set[Arrow]:
-    """The arrows of an acyclic graph without those that a longer way implies."""
+    """The arrows of an acyclic graph without those that a longer path implies."""
     below: dict[str, set[str]] = {}
     for above, low in arrows:
         below.setdefault(above, set()).add(low)

@@ -1,15 +1,15 @@
-"""The files that a reader opens to answer a question, found by following names from a start.
+"""The files that a reader opens to answer a question, found by following names from a module.
 
 Two rules, the same for every tree:
 
 - A runbook (`runbook`): start with the functions of a flow. Open each file of `flows/` whose
   functions they name, directly or through another flow's file, and each file of `tasks/` that these
-  name. What a task names is not opened: its name says what it does.
+  name. Files that a task names are not opened: the task's name says what it does.
 - An origin (`origin`): start with the functions of a step in `tasks/`. Open the files on the
   shortest chain of names that leads to the function which writes a marker, and the files that
-  define what this function itself names, types included.
+  define the names in this function, including types.
 
-A name counts wherever a function uses it as a value: called, or handed on to be called.
+A name counts wherever a function uses it as a value, called or passed as an argument.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ FLOW = "flows.deploy_model"
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where something comes from.
+    """A question about the origin of a marker.
 
     Attributes:
         start: Module of the step that a reader starts with.
-        marker: What the function at the end writes: `text` is a string, `.NAME` an attribute,
-            `name=` an argument by keyword.
+        marker: The marker in the last function: `text` is a string, `.NAME` an attribute,
+            `name=` a keyword argument.
     """
 
     start: str
@@ -64,10 +64,10 @@ def runbook(tree: SourceTree, flow: str) -> set[str]:
 
 
 def origin(tree: SourceTree, question: Origin) -> set[str]:
-    """Modules on the way to the function that writes the marker, and of what it names.
+    """Modules on the chain to the function that writes the marker, and of the names in it.
 
     Raises:
-        LookupError: When no function on any chain from there writes the marker.
+        LookupError: When no function on any chain from the start writes the marker.
     """
     chains = _chains(tree, question.start, lambda _: True)
     for symbol in chains:
@@ -84,7 +84,7 @@ def _paths(tree: SourceTree, modules: set[str]) -> list[str]:
 def _chains(
     tree: SourceTree, start: str, follow: Callable[[Symbol], bool]
 ) -> dict[Symbol, Symbol | None]:
-    """Symbols that a module leads to, the nearest first, each with the one that names it."""
+    """Symbols that a module leads to, the nearest first, each with the symbol that names it."""
     names = tree.modules[start].definitions if start in tree.modules else {}
     chains: dict[Symbol, Symbol | None] = {Symbol(start, name): None for name in names}
     queue = deque(chains)
@@ -110,7 +110,7 @@ def _links(chains: dict[Symbol, Symbol | None], end: Symbol) -> Iterator[Symbol]
 def _uses(
     tree: SourceTree, module: str, definition: ast.AST, *, types: bool = False
 ) -> set[Symbol]:
-    """What of the tree a definition names: values, with `types` also what annotations name."""
+    """The tree's symbols that a definition names as values, and with `types` in annotations."""
     names = tree.names[module]
     found = set()
     for node in _walk(definition, types=types):

@@ -1,4 +1,4 @@
-"""The Python files of a tree, parsed: their rooms, their imports and what each name stands for."""
+"""The parsed Python files of a tree: their rooms, their imports, and the symbols of their names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PACKAGES = ("moorage", "flows", "tasks")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Symbol:
-    """A function, class or constant at the top level of a module; no name = the module itself."""
+    """A function, class or constant at a module's top level; empty name = the module itself."""
 
     module: str
     name: str = ""
@@ -27,7 +27,7 @@ class Module:
     """One Python file.
 
     Attributes:
-        name: Its dotted name; a package's is that of its `__init__.py`.
+        name: Its dotted name; `__init__.py` has its package's name.
         path: Its path below the root of the tree.
         text: Its source.
     """
@@ -54,7 +54,7 @@ class Module:
 
     @cached_property
     def definitions(self) -> Mapping[str, ast.stmt]:
-        """Statements of the top level by the names that they define."""
+        """Top-level statements by the names that they define."""
         return {name: node for node in self.body.body for name in _defined_names(node)}
 
 
@@ -69,9 +69,9 @@ class SourceTree:
 
     @cached_property
     def imports(self) -> Mapping[str, frozenset[str]]:
-        """Modules of the tree that each module imports, wherever the import stands.
+        """Modules of the tree that each module imports, at any place in the module.
 
-        Imports are absolute here; a relative one is not seen.
+        Relative imports are not found; this repository has none.
         """
         return {
             module.name: frozenset(
@@ -85,7 +85,7 @@ class SourceTree:
 
     @cached_property
     def names(self) -> Mapping[str, Mapping[str, Symbol]]:
-        """What each name of a module stands for: its own definitions, and imports of the tree."""
+        """The symbol of each name in a module: its own definitions, and imports from the tree."""
         return {
             module.name: {
                 local: symbol
@@ -97,7 +97,7 @@ class SourceTree:
         }
 
     def resolve(self, symbol: Symbol) -> Symbol:
-        """Where a symbol is defined: follows the names that packages export again."""
+        """The definition of a symbol, found through the re-exports of packages."""
         module = self.modules[symbol.module]
         if not symbol.name or symbol.name in module.definitions:
             return symbol

@@ -1,1 +1,1 @@
-"""Pages and schemas that are made from the code: `python -m scripts.reference`."""
+"""Generates pages and schemas of docs/ from the code: `python -m scripts.reference`."""

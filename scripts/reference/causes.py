@@ -40,7 +40,7 @@ CLASSES = {
     ExitCode.MACHINE: "Exit code 8: the machine",
     ExitCode.CANCELLED: "Exit code 130: interrupted",
 }
-"""Headings of the classes that causes have."""
+"""Headings of the classes of causes."""
 
 SHOWN_BY = "Texts in the engine's log that show it, with what to do where more is known:"
 
@@ -82,10 +82,10 @@ def _line(entry: LogCause, engines: list[str]) -> str:
 
 
 def readable(pattern: str) -> list[str]:
-    """The alternatives of a regular expression as a person would write them.
+    """The alternatives of a regular expression as readable texts.
 
-    A named group becomes its name in braces, and what is escaped stands for itself. What is left of
-    the grammar stays: a search still finds the words around it.
+    A named group becomes its name in braces, and escapes are removed. Other syntax stays: a search
+    still finds the words around it.
     """
     named = re.sub(r"\(\?P<(\w+)>(?:\\.|\[[^]]*\]|[^()\\])*\)", r"{\1}", pattern)
     texts, depth = [""], 0
@@ -100,7 +100,7 @@ def readable(pattern: str) -> list[str]:
 
 
 def _log_texts() -> dict[LogCause, list[str]]:
-    """Each text that is looked for in logs, and the engines in whose logs it is."""
+    """Each pattern for logs, and the engines whose logs may match it."""
     texts: dict[LogCause, list[str]] = {entry: ["every engine"] for entry in COMMON_CAUSES}
     for name, engine in ENGINES.items():
         for entry in engine.log_causes:

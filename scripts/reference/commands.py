@@ -25,7 +25,7 @@ def command_line() -> str:
 
 
 def _options() -> str:
-    """The options of every command; completion belongs to the shell, and is Typer's."""
+    """The options of every command, without those of Typer for the shell's completion."""
     group = typer.main.get_group(app)
     context = typer.Context(group, info_name="moorage")
     records = filter(None, (option.get_help_record(context) for option in group.params))

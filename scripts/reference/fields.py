@@ -74,7 +74,7 @@ policy.FIELD` prints the same on the terminal, and
 
 
 def spec_reference() -> str:
-    """The page of the spec, and what each engine takes of it."""
+    """The page of the spec, with the table of engines."""
     return "\n".join([SPEC_HEAD, *_sections("spec"), _engines()])
 
 
@@ -101,7 +101,7 @@ def _section(path: str, model: type[BaseModel]) -> str:
 
 
 def _engines() -> str:
-    """What each engine serves, loads and runs on."""
+    """The table of each engine's modes, formats and accelerators."""
     header = (
         "`engine.name`",
         "modes",

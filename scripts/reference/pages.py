@@ -1,4 +1,4 @@
-"""What is generated: each file of docs/ with the function that makes its text."""
+"""The generated files of docs/, each with the function that makes its text."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ PREFECT = (
     ),
     ("HF_TOKEN", "none", "The hub's token, where the spec names no other."),
 )
-"""Variables of others: name, default, meaning."""
+"""Variables of other programs: name, default, meaning."""
 
 HOME = (
     ("`ledger.db`", "[The ledger](ledger.md): releases, claims, records."),
@@ -59,7 +59,7 @@ HOME = (
     ("`gateways/`", "Configuration and access logs of [gateways](gateway.md)."),
     ("`locks/`", "Locks that the flows of this machine share."),
 )
-"""What the home holds."""
+"""Files and folders of the home."""
 
 HOME_HEAD = """
 ## What the home holds
@@ -70,7 +70,7 @@ Ledger, logs, keys and logins can be read by their user alone.
 
 
 def settings_reference() -> str:
-    """docs/settings.md."""
+    """The page of settings and of the home."""
     rows = [_row(name, field) for name, field in Settings.model_fields.items()]
     rows += [(f"`{name}`", default, meaning) for name, default, meaning in PREFECT]
     variables = table(("variable", "default", "meaning"), rows)

@@ -24,13 +24,13 @@ from scripts.team.program import Program, Trouble, must_be_free, say
 
 START_SECONDS = 180.0
 SERVE_STOP_SECONDS = 180.0
-"""Runs under way are cancelled and undo what they began."""
+"""Time for running flow runs to be cancelled and to undo their effects."""
 
 SERVER_STOP_SECONDS = 45.0
 
 
 def main() -> int:
-    """Start or stop it."""
+    """Start or stop the team's server."""
     parser = argparse.ArgumentParser(
         prog="python -m scripts.team",
         description=__doc__,
@@ -57,7 +57,7 @@ def main() -> int:
 
 
 def up(place: Place, *, serve: bool) -> None:
-    """Have everything running; what runs already is left alone."""
+    """Start all programs that do not run yet."""
     before = any(program.process() for program in programs(place))
     try:
         if place.own_postgres:
@@ -68,7 +68,7 @@ def up(place: Place, *, serve: bool) -> None:
         if serve:
             _serve_up(place)
     except BaseException:
-        if not before:  # all or nothing
+        if not before:  # all or none
             down(place)
         raise
     say(f"UI: {place.api.removesuffix('/api')}   a shell of the team: . {place.environment_file}")
@@ -76,13 +76,13 @@ def up(place: Place, *, serve: bool) -> None:
 
 
 def down(place: Place) -> None:
-    """Stop it all, the last that was started first. The data stay."""
+    """Stop all programs, the last started one first. The data stay."""
     for program in programs(place):
         program.stop()
 
 
 def programs(place: Place) -> tuple[Program, ...]:
-    """All that is started here, in the order in which it is stopped."""
+    """All programs of the server, in the order in which they are stopped."""
     return (_serve(place), _server(place), postgres.program(place))
 
 
@@ -112,7 +112,10 @@ def _serve_up(place: Place) -> None:
 
 
 def _is_serving(place: Place, log: Path) -> bool:
-    """Whether all the deployments that it names are registered; it may break its line."""
+    """Whether all deployments named in the log of `moorage serve` are registered.
+
+    The log may wrap the line with their names.
+    """
     listed = re.search(r"\nserving ((?:[\w-]+/[\w-]+,?\s+)+)", log.read_text())
     names = re.findall(r"[^\s,]+", listed[1]) if listed else []
     user, _, password = place.login().partition(":")

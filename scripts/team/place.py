@@ -1,4 +1,4 @@
-"""Where a team's server lives: its folder, its ports, its secrets."""
+"""The folder, ports and secrets of a team's server."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ CLIENT_LOGIN, SERVER_LOGIN = "PREFECT_API_AUTH_STRING", "PREFECT_SERVER_API_AUTH
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A folder, and ports of this machine's loopback.
+    """The folder of a team's server, and its ports on this machine's loopback.
 
     Attributes:
-        folder: Holds data, logs, passwords and process numbers.
-        server_port: Of the Prefect server.
-        postgres_port: Of PostgreSQL.
+        folder: Folder of data, logs, passwords and process ids.
+        server_port: Port of the Prefect server.
+        postgres_port: Port of PostgreSQL.
     """
 
     folder: Path
@@ -38,32 +38,32 @@ class Place:
 
     @property
     def pgpass(self) -> Path:
-        """Passwords, in the form that every PostgreSQL client reads by itself."""
+        """The file of passwords, in the format that every PostgreSQL client reads."""
         return self.folder / "pgpass"
 
     @property
     def environment_file(self) -> Path:
-        """What a shell of the team sources."""
+        """The file that a shell of the team sources."""
         return self.folder / "environment"
 
     @property
     def own_postgres(self) -> bool:
-        """Whether PostgreSQL is started here; else both URLs of one elsewhere are given."""
+        """Whether this machine runs PostgreSQL; else variables have both URLs of another server."""
         return not (os.environ.get(PREFECT_URL) and os.environ.get(LEDGER_URL))
 
     def passwords(self) -> dict[str, str]:
-        """The password of each role, made at the first time."""
+        """The password of each role, generated at the first call."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if not self.pgpass.exists():
             lines = [f"{LOOPBACK}:*:*:{role}:{secrets.token_urlsafe(24)}\n" for role in ROLES]
-            # Nobody else may read them, from the first moment on.
+            # Created with mode 0600, so that no other user can ever read them.
             with os.fdopen(os.open(self.pgpass, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
                 file.writelines(lines)
         fields = [line.split(":") for line in self.pgpass.read_text().splitlines()]
         return {role: password for _, _, _, role, password in fields}
 
     def login(self) -> str:
-        """The login of the Prefect server, `user:password`, made at the first time."""
+        """The login of the Prefect server, `user:password`, generated at the first call."""
         if given := os.environ.get(SERVER_LOGIN):
             return given
         path = self.folder / "api" / "login"
@@ -71,7 +71,7 @@ class Place:
         return (read_private(path) or "").strip()
 
     def environment(self) -> dict[str, str]:
-        """What `moorage serve` and commands need. No password of a database is in it."""
+        """Variables for `moorage serve` and commands, without passwords of databases."""
         common = {
             "PREFECT_API_URL": self.api,
             CLIENT_LOGIN: self.login(),
@@ -86,15 +86,15 @@ class Place:
         }
 
     def server_environment(self) -> dict[str, str]:
-        """What the Prefect server needs besides."""
+        """Additional variables for the Prefect server."""
         given = os.environ.get(PREFECT_URL) if not self.own_postgres else ""
         database = given or self._url("asyncpg", "prefect")
         return {PREFECT_URL: database, SERVER_LOGIN: self.login()}
 
     def write_environment(self) -> None:
-        """Write down what a shell needs; only this user may read it, for it holds the login."""
+        """Write the variables for a shell; only this user can read the file: it has the login."""
         lines = [f"export {name}={quote(value)}\n" for name, value in self.environment().items()]
-        # Anew, so that nobody keeps a right to an older one.
+        # A new file, so that no permission or open handle of an older one remains.
         self.environment_file.unlink(missing_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         with os.fdopen(os.open(self.environment_file, flags, 0o600), "w") as file:

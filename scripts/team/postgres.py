@@ -1,4 +1,4 @@
-"""A PostgreSQL of the team's own, from the programs that are installed here."""
+"""The team's own PostgreSQL server, from the programs installed on this machine."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ DATABASES = Path(__file__).with_name("databases.sql")
 
 
 def program(place: Place) -> Program:
-    """The server; SIGINT ends it in order, without waiting for its clients."""
+    """The server; SIGINT stops it cleanly, without waiting for its clients."""
     return Program("PostgreSQL", place.folder, Signals.SIGINT, STOP_SECONDS)
 
 
 def up(place: Place) -> None:
-    """Have it running, with both databases."""
+    """Start the server where it does not run, and create both databases."""
     server, where = program(place), f"{LOOPBACK}:{place.postgres_port}"
     passwords = place.passwords()
     if server.process() is None:
@@ -52,7 +52,7 @@ def up(place: Place) -> None:
 
 def _create(data: Path, password: str, account: dict[str, Any]) -> None:
     say(f"PostgreSQL: making {data}")
-    shutil.rmtree(data, ignore_errors=True)  # of a creation that was cut
+    shutil.rmtree(data, ignore_errors=True)  # left by an interrupted creation
     data.mkdir(mode=0o700)
     secret = data.with_name("initial-password")
     try:
@@ -82,7 +82,7 @@ def _make_databases(place: Place, passwords: dict[str, str]) -> None:
 
 
 def _account() -> dict[str, Any]:
-    """Whom the server runs as: this user, for it refuses to be root."""
+    """The account for the server: this user, or another one for root, which it refuses."""
     if os.geteuid():
         return {}
     try:
@@ -93,7 +93,7 @@ def _account() -> dict[str, Any]:
 
 
 def _tool(name: str) -> Path:
-    """A program of the newest PostgreSQL that is installed; Debian keeps them out of PATH."""
+    """A program of the newest installed PostgreSQL; Debian keeps them out of PATH."""
     found = sorted(
         Path("/usr/lib/postgresql").glob(f"*/bin/{name}"),
         key=lambda path: float(path.parts[-3]),

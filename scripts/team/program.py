@@ -1,4 +1,4 @@
-"""Programs that go on running: started once, found again, waited for, stopped."""
+"""Background programs: start, find again, wait for, stop."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ LOG_LINES = 15
 
 
 class Trouble(Exception):
-    """What went wrong, for a person."""
+    """An error with a message for a person."""
 
 
 class Program:
     """One program of a folder.
 
     Args:
-        name: For people.
-        folder: Where its log and its number are kept.
-        stop_signal: Asks it to end.
-        stop_seconds: How long it may take to.
+        name: Name in messages.
+        folder: Folder of its log and process id.
+        stop_signal: Signal that stops it.
+        stop_seconds: Time that it may take to stop.
     """
 
     def __init__(self, name: str, folder: Path, stop_signal: Signals, stop_seconds: float) -> None:
@@ -40,7 +40,7 @@ class Program:
         self._signal, self._seconds = stop_signal, stop_seconds
 
     def process(self) -> psutil.Process | None:
-        """The process, if it runs; never another one that got its number."""
+        """The process, if it runs; never another process that reuses its id."""
         with suppress(OSError, ValueError, psutil.Error):
             number, started = self._number.read_text().split()
             found = psutil.Process(int(number))
@@ -51,7 +51,7 @@ class Program:
     def start(
         self, command: list[str | Path], environment: Mapping[str, str], **options: Any
     ) -> None:
-        """Start it, apart from this terminal."""
+        """Start it, detached from this terminal."""
         with self.log.open("wb") as log:
             started = subprocess.Popen(
                 command,
@@ -66,10 +66,10 @@ class Program:
         self._number.write_text(f"{started.pid} {created!r}\n")
 
     def wait(self, is_ready: Callable[[], bool], seconds: float, where: str) -> None:
-        """Wait until it is ready, and say so now and then.
+        """Wait until it is ready, and report progress.
 
         Raises:
-            Trouble: When it ends before, or is not ready in time; with the end of its log.
+            Trouble: When it exits early, or is not ready in time; with the end of its log.
         """
         began = reported = time.monotonic()
         while not is_ready():
@@ -85,7 +85,7 @@ class Program:
         say(f"{self.name}: ready at {where} after {time.monotonic() - began:.1f} s")
 
     def stop(self) -> None:
-        """End it, and whatever it has left; nothing happens when it does not run."""
+        """Stop it, by force after `stop_seconds`; does nothing when it does not run."""
         process = self.process()
         if process is None:
             self._number.unlink(missing_ok=True)
@@ -113,7 +113,7 @@ class Program:
 
 
 def must_be_free(port: int, option: str) -> None:
-    """Refuse a port on which somebody else listens."""
+    """Refuse a port on which another program listens."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -124,5 +124,5 @@ def must_be_free(port: int, option: str) -> None:
 
 
 def say(text: str) -> None:
-    """One line for a person, at once."""
+    """Print one line for a person, unbuffered."""
     print(text, file=sys.stderr, flush=True)

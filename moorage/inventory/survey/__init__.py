@@ -1,1 +1,1 @@
-"""Reading what a probe on a host says about it."""
+"""Survey: parsers for the output of the probe on a host."""

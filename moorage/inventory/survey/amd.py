@@ -1,8 +1,8 @@
-"""AMD's accelerators: as the kernel shows them, or as `amd-smi` and `rocm-smi` tell them.
+"""AMD's accelerators, from the kernel's files or from `amd-smi` and `rocm-smi`.
 
-The kernel's own view needs no tool and no device file: `/sys/class/drm/card*/device` tells the
-memory of each card (https://docs.kernel.org/gpu/amdgpu/driver-misc.html). What `/sys/class/kfd`
-would add is hidden from containers that were not given the device.
+The kernel's files need no tool and no device file: `/sys/class/drm/card*/device` has the memory of
+each card (https://docs.kernel.org/gpu/amdgpu/driver-misc.html). The further facts of
+`/sys/class/kfd` are hidden from containers without the device.
 """
 
 import json
@@ -13,7 +13,7 @@ from moorage.inventory.snapshot import Accelerator
 from moorage.inventory.survey.facts import Found
 
 LEAST_MEMORY = GIB
-"""What has less is the graphics of a processor."""
+"""A device with less memory is the integrated graphics of a processor."""
 
 UNITS = {"B": 1, "KB": KIB, "MB": MIB, "GB": GIB}
 """The units of `amd-smi`; its MB are MiB: it divides the kernel's bytes by 1024 * 1024."""
@@ -35,18 +35,18 @@ NAMES = {
     "0x744c": "Radeon RX 7900",
     "0x7550": "Radeon RX 9070",
 }
-"""Names by PCI device, from the database pci.ids, for cards that do not tell theirs."""
+"""Names by PCI device, from the database pci.ids, for cards that do not report theirs."""
 
 
 def amd_cards(listed: str, driver: str) -> Found:
     """Accelerators from the kernel's files.
 
     Args:
-        listed: For each card a line `card`, then `name value` of its files, as the probe writes.
+        listed: For each card a line `card`, then `name value` of its files, from the probe.
         driver: Version of the kernel module; empty where it is the kernel's own.
 
     Returns:
-        In the order of their PCI addresses, which is that of ROCm's indexes.
+        Accelerators in the order of their PCI addresses, which is the order of ROCm's indexes.
     """
     cards = [_fields(block) for block in listed.split("card\n")]
     cards = sorted((card for card in cards if card), key=lambda card: card.get("address", ""))
@@ -70,10 +70,10 @@ def amd_cards(listed: str, driver: str) -> Found:
 def amd_smi_found(static: str, metric: str) -> Found:
     """Accelerators from `amd-smi static --json` and `amd-smi metric --mem-usage --json`.
 
-    ROCm 6 answers with a list, ROCm 7 with that list under `gpu_data`; warnings may come first.
+    ROCm 6 prints a list, ROCm 7 the same list under `gpu_data`; warnings may come first.
 
     Returns:
-        Nothing where one cannot be read: the indexes of the others would be wrong.
+        Nothing where any accelerator is unreadable: the indexes of the others would be wrong.
     """
     sizes = [(item, _bytes(item.get("vram"), "size")) for item in _gpus(static)]
     if not all(size and _to_int(item.get("gpu", 0)) >= 0 for item, size in sizes):
@@ -120,9 +120,9 @@ def rocm_smi_found(listed: str) -> Found:
 
 
 def with_nodes(found: Found, shown: Found) -> Found:
-    """What a tool tells, with the render nodes that only the kernel shows.
+    """A tool's accelerators, with the render nodes that only the kernel shows.
 
-    Both go by PCI address; where they do not see the same cards, no node is known.
+    Both sort by PCI address; where their numbers of cards differ, no render node is known.
     """
     if len(found.accelerators) != len(shown.accelerators):
         return found
@@ -132,7 +132,7 @@ def with_nodes(found: Found, shown: Found) -> Found:
 
 
 def _found(cards: Any) -> Found:
-    """Renumbered: a processor's own graphics have no place among the indexes."""
+    """The cards renumbered, without integrated graphics, which have no index in ROCm."""
     large = [card for card in cards if card.memory_total >= LEAST_MEMORY]
     return Found(
         accelerators=tuple(card.model_copy(update={"index": at}) for at, card in enumerate(large))
@@ -163,7 +163,7 @@ def _gpus(answer: str) -> list[dict[str, Any]]:
 
 
 def _json(answer: str) -> Any:
-    """The JSON in an answer, behind what Python warned of before it."""
+    """The JSON in an answer, after any warnings of Python."""
     lines = answer.splitlines()
     for at, line in enumerate(lines):
         if line.startswith(("[", "{")):
@@ -182,12 +182,12 @@ def _text(item: dict[str, Any], *path: str) -> str:
 
 
 def _to_int(number: Any) -> int:
-    """-1 where it is no number."""
+    """The number; -1 where it is not a number."""
     return int(number) if str(number).isdigit() else -1
 
 
 def _bytes(item: Any, name: str) -> int:
-    """Bytes; 0 where the tool could not read them, and says so in whatever place."""
+    """Bytes; 0 where the tool could not read them, in whichever field it reports that."""
     amount = item.get(name) if isinstance(item, dict) else None
     if not isinstance(amount, dict) or not str(amount.get("value")).isdigit():
         return 0

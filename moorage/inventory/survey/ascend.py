@@ -1,7 +1,7 @@
-"""Huawei's Ascend accelerators, as `npu-smi info` draws them.
+"""Huawei's Ascend accelerators, from the table of `npu-smi info`.
 
-Each chip has two rows: its card and name, then its place and memory. Depending on the chip the
-memory is under HBM (training cards) or under plain memory (310P).
+Each chip has two rows: card and name, then PCI address and memory. Depending on the chip the
+memory is in the column HBM (training cards) or in the plain memory column (310P).
 """
 
 import re
@@ -21,8 +21,9 @@ def ascend_found(table: str) -> Found:
     """Accelerators from the table.
 
     Returns:
-        In the order of the table, which is that of the device files `/dev/davinciN`; the name is
-        also the family that images differ by. Chips that are not healthy are troubles.
+        Accelerators in the order of the table, which is the order of the device files
+        `/dev/davinciN`; the name is also the family by which images differ. Unhealthy chips are
+        troubles.
     """
     version = VERSION.search(table)
     rows = [_cells(line) for line in table.splitlines()]
@@ -57,7 +58,7 @@ def _is_chip(card: list[str], place: list[str]) -> bool:
 
 
 def _memory(cell: str) -> tuple[int, int]:
-    """Bytes in total and free: of the last pair that has any, for HBM comes last."""
+    """Total and free bytes, of the last pair with a total: HBM comes last."""
     pairs = [(int(used), int(total)) for used, total in USAGE.findall(cell)]
     used, total = next((pair for pair in reversed(pairs) if pair[1]), (0, 0))
     return total * MIB, max(0, total - used) * MIB

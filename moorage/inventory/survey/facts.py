@@ -1,4 +1,4 @@
-"""Facts about a host as the survey reads them, and its network routes."""
+"""Facts about a host that the survey reads, and its network routes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ HEADING = "Iface"
 
 
 class Route(Value):
-    """A net that an interface is directly on."""
+    """A network to which an interface is directly connected."""
 
     net: IPv4Network
     interface: str
 
 
 def read_routes(table: str) -> tuple[Route, ...]:
-    """The nets in `/proc/net/route` that need no gateway; what is no such line is left out."""
+    """The networks in `/proc/net/route` without a gateway; other lines are left out."""
     rows = (line.split() for line in table.splitlines())
     return tuple(
         Route(net=IPv4Network(f"{_number(row[1])}/{_number(row[7])}"), interface=row[0])
@@ -28,29 +28,29 @@ def read_routes(table: str) -> tuple[Route, ...]:
 
 
 def interface_of(bind: str, routes: tuple[Route, ...]) -> str:
-    """The interface whose net an address is in, the narrowest first; empty = none is known."""
+    """The interface whose network holds an address, the narrowest first; empty = none does."""
     address = ip_address(bind)
     found = [route for route in routes if isinstance(address, IPv4Address) and address in route.net]
     return max(found, key=lambda route: route.net.prefixlen).interface if found else ""
 
 
 def _number(word: str) -> IPv4Address:
-    """The kernel writes addresses in the order of the machine's bytes: the first one last."""
+    """An address from its hex digits: the kernel writes them in the machine's byte order."""
     return IPv4Address(bytes.fromhex(word)[::-1])
 
 
 ARCHITECTURES = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64"}
-"""Kinds of processors as kernels call them, and as images do."""
+"""Processor architectures: the name in images by the kernel's name."""
 
 
 class Found(Value):
-    """What one vendor's driver tells of its accelerators.
+    """The accelerators that one vendor's driver reports.
 
     Attributes:
         accelerators: In index order.
-        troubles: What is there and cannot be used, and why.
+        troubles: Accelerators that cannot be used, and why.
         unified_memory: Whether they use the host's RAM as their memory.
-        links: Indexes of those that fast links join, group by group; empty = none, or not reported.
+        links: Indexes of accelerators that fast links join, by group; empty = none, or unknown.
     """
 
     accelerators: tuple[Accelerator, ...] = ()
@@ -65,14 +65,14 @@ class HostFacts(Found):
     Attributes:
         ram_free: Bytes of RAM that are available without swapping.
         ports: TCP ports on which something listens.
-        image_disk_free: Bytes that are free where Docker keeps images; None = not looked at.
-        disk_free: Bytes that are free where models are kept; None = it was not looked at.
-        models: What its model store has complete, as `source@revision`.
-        helper_image: The helper's image as it is there; empty = it is not, or was not needed.
+        image_disk_free: Free bytes on the disk of Docker's images; None = not measured.
+        disk_free: Free bytes on the disk of the models; None = not measured.
+        models: Complete models in its store, as `source@revision`.
+        helper_image: The helper's image on the host; empty = absent, or not needed.
         docker: Version of its Docker; empty = it has none, or was not surveyed.
-        machine: Its kind of processor as its kernel calls it.
-        vendors: How many accelerators of whom hang on its PCI bus, by the names of `VENDORS`.
-        tools: Drivers' tools that the probe's own image has.
+        machine: Its processor architecture, under the kernel's name.
+        vendors: Number of accelerators on its PCI bus, by the vendor's name in `VENDORS`.
+        tools: Drivers' tools that are in the probe's image.
     """
 
     cores: int
@@ -91,5 +91,5 @@ class HostFacts(Found):
     tools: tuple[str, ...] = ()
 
     def with_trouble(self, trouble: str) -> HostFacts:
-        """The same, with one more trouble."""
+        """The same facts with one more trouble."""
         return self.model_copy(update={"troubles": (*self.troubles, trouble)})

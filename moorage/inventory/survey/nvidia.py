@@ -1,4 +1,4 @@
-"""NVIDIA's accelerators, as `nvidia-smi` lists them."""
+"""NVIDIA's accelerators, from the output of `nvidia-smi`."""
 
 import csv
 import re
@@ -13,7 +13,7 @@ NVLINK = re.compile(r"^NV\d+$")
 
 
 def linked_groups(matrix: str) -> tuple[tuple[int, ...], ...]:
-    """Groups of at least two GPUs that NVLink joins, directly or through others.
+    """Groups of two or more GPUs that NVLink joins, directly or through other GPUs.
 
     Args:
         matrix: A heading, then a row for each device; cells are `X`, `NV18`, `PIX`, `SYS`, ...
@@ -21,7 +21,7 @@ def linked_groups(matrix: str) -> tuple[tuple[int, ...], ...]:
     Returns:
         Indexes in order; empty where there is no NVLink.
     """
-    # Some drivers underline the heading.
+    # Some drivers underline the heading with escape codes.
     rows = [line.split() for line in COLOUR.sub("", matrix).splitlines()]
     heading = next((row for row in rows if row[:1] == ["GPU0"] and row[1:2] != ["X"]), [])
     columns = [(at, int(name[1])) for at, word in enumerate(heading) if (name := GPU.match(word))]
@@ -43,12 +43,12 @@ NVIDIA_QUERY = (
     "mig.mode.current",
 )
 RUNTIME = re.compile(r"CUDA (?:UMD )?Version:\s*(\d+\.\d+)")
-"""In the heading of plain `nvidia-smi`: the newest CUDA that the driver was made for. Since 610 it
-is the version of the driver's part in user mode (UMD)."""
+"""The newest CUDA that the driver supports, in the heading of plain `nvidia-smi`. Since driver 610
+it is the version of the driver's user-mode part (UMD)."""
 
 NOT_REPORTED = ("[N/A]", "[Not Supported]", "N/A")
 SHARES_RAM = re.compile(r"\b(GB10|Tegra|Xavier|Orin|Thor)\b")
-"""Chips without memory of their own; others that report none have a fault."""
+"""Chips that use the host's RAM; any other chip that reports no memory is faulty."""
 
 FAULT = re.compile(r"Unknown Error|Unable to determine|GPU is lost|has failed|mismatch", re.I)
 
@@ -58,13 +58,13 @@ def nvidia_found(listed: str, heading: str, topology: str, ram: tuple[int, int])
 
     Args:
         listed: Lines of comma-separated values without units, memory in MiB.
-        heading: What plain `nvidia-smi` prints.
-        topology: What `nvidia-smi topo -m` prints.
-        ram: Bytes of the host's RAM, in total and free: the memory of chips that share it.
+        heading: Output of plain `nvidia-smi`.
+        topology: Output of `nvidia-smi topo -m`.
+        ram: Total and free bytes of the host's RAM: the memory of chips that share it.
 
     Returns:
-        The devices that can be used. One that is off the bus, reports no memory, or is split
-        by MIG is a trouble instead: CUDA sees only the parts of the latter.
+        The usable devices. A device that is off the bus, reports no memory, or is split by MIG is
+        a trouble instead: of a split device, CUDA sees the parts only.
     """
     version = RUNTIME.search(heading)
     accelerators, troubles, shared = [], [], False
@@ -86,7 +86,7 @@ def nvidia_found(listed: str, heading: str, topology: str, ram: tuple[int, int])
 
 
 def split_by_mig(index: int, name: str) -> str:
-    """The trouble with a GPU of which CUDA sees the parts only."""
+    """The trouble of a GPU that is split by MIG."""
     return (
         f"GPU {index} ({name}) is split by MIG, and parts are not placed on:"
         f" `nvidia-smi -i {index} -mig 0` makes it whole"
@@ -94,7 +94,7 @@ def split_by_mig(index: int, name: str) -> str:
 
 
 def _rows(listed: str) -> list[dict[str, str]]:
-    """Rows by name; a line of anything else is a message."""
+    """Each row as values by column name; any other line as a message."""
     rows = csv.reader(listed.splitlines(), skipinitialspace=True)
     return [
         dict(zip(NVIDIA_QUERY, map(str.strip, row), strict=True))
@@ -121,7 +121,7 @@ def _trouble(row: dict[str, str]) -> str:
 def _accelerator(row: dict[str, str], runtime: str, ram: tuple[int, int] | None) -> Accelerator:
     if ram is None:
         free = int(row["memory.free"]) * MIB
-        # What the driver reserves is neither used nor free, and CUDA does not see it.
+        # memory.total includes the driver's reserve, which CUDA does not see.
         ram = (free + int(row["memory.used"]) * MIB, free)
     total, free = ram
     return Accelerator(

@@ -1,7 +1,7 @@
-"""The probe: a shell script that shows what a host has, and the reading of its answer.
+"""The probe: a shell script that prints a host's facts, and the parser of its output.
 
-It needs nothing but `sh`, `cat`, `grep`, `df` and `readlink`; the drivers' own tools are
-used where they are there.
+It needs only `sh`, `cat`, `grep`, `df` and `readlink`, and uses the drivers' own tools where they
+are installed.
 """
 
 import re
@@ -16,7 +16,7 @@ from moorage.inventory.survey.nvidia import NVIDIA_QUERY, nvidia_found
 from moorage.inventory.survey.vendors import vendors_on
 
 STORE = "/moorage-store"
-"""Where the probe sees the disk that models are kept on."""
+"""Where the probe's container mounts the host's store of models."""
 
 VENDOR_SCRIPT = f"""\
 PATH=$PATH:/usr/local/sbin:/usr/local/bin:/opt/rocm/bin
@@ -56,7 +56,7 @@ has rocm-smi && [ -e /dev/kfd ] && section rocm-smi rocm-smi \\
   --showproductname --showuniqueid --showmeminfo vram --showdriverversion --json
 has npu-smi && section ascend npu-smi info
 """
-"""The part about accelerators: it runs on this machine too."""
+"""The part about accelerators, which also runs on this machine."""
 
 SCRIPT = f"""\
 {VENDOR_SCRIPT}
@@ -76,14 +76,14 @@ exit 0
 """
 
 LISTENING = "0A"
-"""The state of a socket that listens, in `/proc/net/tcp`."""
+"""The state of a listening socket in `/proc/net/tcp`."""
 
 
 def read_probe(answer: str) -> HostFacts:
-    """The facts in a probe's answer.
+    """The facts in a probe's output.
 
     Raises:
-        ValueError: When it is not the answer of a probe.
+        ValueError: When the text is not the output of a probe.
     """
     sections = _sections(answer)
     memory = dict(re.findall(r"^(\w+):\s+(\d+) kB$", sections["meminfo"], re.MULTILINE))
@@ -109,7 +109,7 @@ def read_probe(answer: str) -> HostFacts:
 
 
 def read_vendors(answer: str, ram: tuple[int, int]) -> Found:
-    """The accelerators in the answer of `VENDOR_SCRIPT`."""
+    """The accelerators in the output of `VENDOR_SCRIPT`."""
     sections = _sections(answer)
     nvidia = nvidia_found(
         sections["nvidia"], sections["nvidia-runtime"], sections["nvidia-topology"], ram
@@ -124,7 +124,7 @@ def read_vendors(answer: str, ram: tuple[int, int]) -> Found:
 
 
 def _amd(sections: dict[str, str]) -> Found:
-    """The tool knows more than the kernel where it is there and answers."""
+    """AMD's accelerators: from a tool where one reports any, else from the kernel."""
     tools = (
         amd_smi_found(sections["amd-static"], sections["amd-metric"]),
         rocm_smi_found(sections["rocm-smi"]),
@@ -135,7 +135,7 @@ def _amd(sections: dict[str, str]) -> Found:
 
 
 def _sections(answer: str) -> dict[str, str]:
-    """What each command of the script wrote; empty for one that did not run."""
+    """The output of each section of the script; empty where its command did not run."""
     parts = re.split(r"^== ([\w-]+)\n", answer, flags=re.MULTILINE)
     found = zip(parts[1::2], parts[2::2], strict=True)
     return defaultdict(str, {name: content.strip() for name, content in found})
@@ -152,12 +152,12 @@ def _listening(table: str) -> tuple[int, ...]:
 
 
 def _free_disk(table: str) -> int | None:
-    """POSIX's form of `df`: a heading, then device, size, used, available, ..."""
+    """Free bytes, from POSIX's format of `df`: a heading, then device, size, used, available."""
     last = table.splitlines()[-1].split() if table else []
     return int(last[3]) * KIB if len(last) >= 6 and last[3].isdigit() else None
 
 
 def _models(listed: str) -> tuple[str, ...]:
-    """Lines of manifests: the source of a model, then its revision."""
+    """Models from lines of manifests: the source of a model, then its revision."""
     named = re.findall(r'"source": "(.*)",\s+"revision": "(.*)"', listed)
     return tuple(f"{source}@{revision}" for source, revision in named)

@@ -1,6 +1,6 @@
-"""Vendors of accelerators: how the PCI bus shows them, and what their probe is handed.
+"""Vendors of accelerators: their PCI numbers, and the devices and mounts that their probes get.
 
-A probe sees `/sys` and `/proc` without any of this; none is ever privileged.
+A probe sees `/sys` and `/proc` without these; no probe is privileged.
 """
 
 from collections.abc import Iterable
@@ -17,8 +17,8 @@ class Vendor(Value):
     """One vendor.
 
     Attributes:
-        classes: Starts of the PCI classes that its accelerators are of. Graphics of a server's
-            management chip are of another.
+        classes: Prefixes of its accelerators' PCI classes. The graphics of a server's management
+            chip have another class.
     """
 
     name: str
@@ -38,15 +38,15 @@ VENDORS = (
     Vendor(name="Cambricon", pci="0xcabc", type="mlu"),
     Vendor(name="T-Head", pci="0x1ded", classes=("0x12",), type="hggc"),
 )
-"""PCI numbers are those by which GPUStack's detectors tell vendors apart."""
+"""The PCI numbers are those that GPUStack's detectors use."""
 
 
 class Handed(Value):
-    """What a probe gets of its host, in addition to what every container sees.
+    """What a probe gets from its host, in addition to what every container sees.
 
     Attributes:
-        gpus: All NVIDIA accelerators, through NVIDIA's container toolkit.
-        mounts: Directories, read-only at their own place; they are there on every host.
+        gpus: Whether it gets all NVIDIA accelerators, through NVIDIA's container toolkit.
+        mounts: Directories, mounted read-only at the same path; every host has them.
     """
 
     gpus: bool = False
@@ -62,31 +62,31 @@ HANDED: dict[str, Handed] = {
     AMD: Handed(devices=("/dev/kfd", "/dev/dri")),
     HUAWEI: Handed(
         devices=("/dev/davinci_manager", "/dev/devmm_svm", "/dev/hisi_hdc"),
-        # `npu-smi` and the driver's libraries are below it, at the places they were built for.
+        # The directory of `npu-smi` and the driver's libraries, at the paths they were built for.
         mounts=("/usr/local",),
         environment={"LD_LIBRARY_PATH": f"{ASCEND_HOME}/driver:{ASCEND_HOME}/common:{ASCEND_HOME}"},
     ),
 }
-"""What makes the vendor's own tool work in a container.
+"""What each vendor's own tool needs in a container.
 
-For AMD it matters only where the probe's image has `amd-smi` or `rocm-smi`: `/sys` reports the
-memory. For Ascend it is what the documentation of vllm-ascend hands to containers, with one device
-file for each chip.
+AMD's entry matters only where the probe's image has `amd-smi` or `rocm-smi`: `/sys` reports the
+memory. Ascend's entry is what the documentation of vllm-ascend passes to containers, plus one
+device file for each chip.
 """
 
 
 def handed_to(vendor: str, number: int) -> Handed:
-    """What a vendor's probe gets on a host with so many of its devices."""
+    """What a vendor's probe gets on a host with `number` devices of that vendor."""
     handed = HANDED[vendor]
     chips = tuple(f"/dev/davinci{index}" for index in range(number)) if vendor == HUAWEI else ()
     return handed.model_copy(update={"devices": (*handed.devices, *chips)})
 
 
 def vendors_on(bus: str) -> dict[str, int]:
-    """How many accelerators of each vendor are there, by its name.
+    """The number of accelerators of each vendor, by its name.
 
     Args:
-        bus: A line for each device: its class and its vendor, as `/sys/bus/pci` writes them.
+        bus: A line for each device: its class and its vendor, as `/sys/bus/pci` has them.
     """
     seen = [line.split() for line in bus.splitlines()]
     pairs = [(words[0], words[1]) for words in seen if len(words) == 2]
@@ -100,10 +100,10 @@ def vendors_on(bus: str) -> dict[str, int]:
 
 
 def silent_vendors(seen: Iterable[str], reported: Iterable[Accelerator]) -> tuple[str, ...]:
-    """Vendors whose accelerators the bus shows, though no driver reports any.
+    """Vendors whose accelerators are on the PCI bus, though no driver reports any.
 
-    AMD's are left out: `/sys` reports them as soon as their driver is there, and what it does not
-    report is the graphics of a processor.
+    AMD is left out: with the driver, `/sys` reports its accelerators, and a device that is not
+    reported is the integrated graphics of a processor.
     """
     types = {item.type for item in reported}
     missing = {vendor.name for vendor in VENDORS if vendor.type not in types} - {AMD}
