@@ -27,7 +27,7 @@ from moorage.spec import ModelSpec, RuntimeName, slug
 from tasks.artifacts import show_markdown
 from tasks.context import settings
 from tasks.flow_task import flow_task
-from tasks.journal import step
+from tasks.journal import step, tell
 
 R = TypeVar("R")
 
@@ -261,13 +261,17 @@ class Watch:
 
     async def _observed(self) -> Observation:
         """A host that is unreachable for a moment does not make its engine a dead one."""
-        give_up = time.monotonic() + OUT_OF_SIGHT_SECONDS
+        give_up, told = time.monotonic() + OUT_OF_SIGHT_SECONDS, False
         while True:
             try:
                 return await in_thread(self._runtime.observe, self.workload)
             except Failure as failure:
                 if not failure.cause.retryable or time.monotonic() > give_up:
                     raise
+                if not told:
+                    host, limit = self.workload.host, f"{OUT_OF_SIGHT_SECONDS:g} s"
+                    tell(f"waiting up to {limit} for {host}: {failure}")
+                told = True
             await asyncio.sleep(LONGEST_PAUSE_SECONDS)
 
     async def _death(self, seen: Observation) -> Failure:

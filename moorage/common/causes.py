@@ -131,8 +131,8 @@ class Cause(StrEnum):
     )
     NO_FIT = ExitCode.NO_FIT.cause(
         "The model fits nowhere",
-        "See the reason for each host above. `moorage fleet` shows what the hosts have, and"
-        " `moorage doctor` what this machine lacks.",
+        "See the reason for each host above. `moorage fleet` shows what the hosts have, `moorage"
+        " fleet check` what is wrong with them, and `moorage doctor` what this machine lacks.",
     )
     CLAIM_CONFLICT = ExitCode.BUSY.cause(
         "Another deployment claimed the planned resources",

@@ -70,9 +70,10 @@ REACH_ERRORS = (
     ),
     ErrorText("Path to a certificate", Cause.HOST_UNAUTHORIZED, NO_CERTIFICATES),
     ErrorText("Invalid CA certificate", Cause.HOST_UNAUTHORIZED, NO_CERTIFICATES),
+    ErrorText("no space left on device", Cause.DISK_FULL),
     *NETWORK_ERRORS,
 )
-"""Texts when a daemon cannot be talked to, and what they mean."""
+"""Texts of a daemon that cannot be reached or refuses a request, and what they mean."""
 
 DOCKER_DISK = (
     "Free some space where Docker keeps its images: `docker system df` shows what is used."
