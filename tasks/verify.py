@@ -59,6 +59,10 @@ BY_WHOM = (
     " tells, but `dmesg` on the host does. Then raise `placement.ram`."
 )
 
+WRONG_SERVE = (
+    "Correct `serve` of the cluster in the fleet file, or see whether this machine may reach it."
+)
+
 TIMEOUT_CAUSES = {
     "load_seconds": Cause.LOAD_TIMEOUT,
     "on_cluster_seconds": Cause.LOAD_TIMEOUT,
@@ -226,9 +230,14 @@ class Watch:
             await asyncio.sleep(min(pause, max(0.0, left)))
             pause = min(LONGEST_PAUSE_SECONDS, pause * 1.5)
         cause = TIMEOUT_CAUSES[probe.deadline]
-        raise await self._failure(
+        failure = await self._failure(
             cause, f"not {probe.phase} within {allowed:g} s: {probe.path or 'connection'}: {wrong}"
         )
+        if probe.phase == Phase.LISTENING and self.workload.runtime == RuntimeName.RAY:
+            failure.suggestion = (
+                f"Ray runs it; nothing answers at {self.workload.url}. {WRONG_SERVE}"
+            )
+        raise failure
 
     async def _ask(self, probe: Probe, timeout: float) -> tuple[int, Any]:
         if probe.expects != "running":

@@ -74,7 +74,7 @@ class Cause(StrEnum):
         "`moorage history NAME` lists the releases. The target must be one that ran.",
     )
     SECRET_MISSING = ExitCode.BAD_INPUT.cause(
-        "A secret that the spec names does not exist",
+        "A secret that the spec or the fleet file names does not exist",
         "Set it as an environment variable of that name, or as a Prefect Secret block.",
     )
     SOURCE_MISSING = ExitCode.SOURCE.cause(

@@ -10,8 +10,8 @@ from moorage.adapters.hosts.observation import Observation
 from moorage.common.failures import Cause, Failure
 from moorage.engines.registry import ENGINES
 from moorage.engines.workload import Workload
-from moorage.readiness.protocol import Readiness
-from moorage.spec import EngineName
+from moorage.readiness.protocol import Phase, Probe, Readiness
+from moorage.spec import EngineName, RuntimeName
 from tasks import verify as module
 from tasks.verify import Watch, wait_for_replica
 from tests.builders import a_profile, a_spec, a_workload
@@ -97,6 +97,9 @@ class Restarted:
             raise Failure(Cause.RUNTIME_UNAVAILABLE, "gpu-1 is silent")
         return Observation(running=True, detail="running")
 
+    def logs(self, _workload: Workload, _lines: int) -> str:
+        return ""
+
 
 async def test_a_host_that_is_away_for_a_moment_is_waited_for_and_named_once(
     monkeypatch: pytest.MonkeyPatch,
@@ -112,3 +115,18 @@ async def test_a_host_that_is_away_for_a_moment_is_waited_for_and_named_once(
     assert len(notes) == 1
     assert notes[0].startswith("waiting up to 30 s for gpu-1: ")
     assert "gpu-1 is silent" in notes[0]
+
+
+async def test_an_application_that_nobody_reaches_is_told_from_a_slow_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "settings", lambda: None)
+    monkeypatch.setattr(module, "runtime_for", lambda *_: Restarted(fails=0))
+    workload = a_workload(runtime=RuntimeName.RAY, endpoint="http://ray:8000")
+    watch = Watch(a_spec(), a_profile(), ENGINES[EngineName.CUSTOM], workload, key="")
+    listening = Probe(phase=Phase.LISTENING, deadline="warm_up_seconds")
+    with pytest.raises(Failure) as raised:
+        await watch._pass(listening, began=-1e9)
+    assert raised.value.cause is Cause.WARM_UP_TIMEOUT
+    assert "http://ray:8000" in raised.value.suggestion
+    assert "`serve`" in raised.value.suggestion
