@@ -62,6 +62,8 @@ def recover(row: ReleaseRow) -> str:
         ledger().claims.hand_back(row.id, *claims_of(made_room(row)))
     else:
         return ""
+    if row.state == ReleaseState.ERROR:
+        return f"cleaned up after {row.id}, which had failed and could not be undone then"
     return f"cleaned up after {row.id}, whose flow was interrupted while it was {row.state}"
 
 

@@ -17,7 +17,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.readiness.protocol import Phase, Probe
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import SERVING, ReleaseState
-from moorage.spec import ModelSpec
+from moorage.spec import ModelSpec, RuntimeName
 from tasks.cleanup import recover_all
 from tasks.context import ledger, settings
 from tasks.flow_task import flow_task
@@ -46,6 +46,12 @@ async def sole_flow(model: str, flow_run_id: str) -> AsyncIterator[None]:
         yield
 
 
+ELSEWHERE = (
+    "To deploy the model elsewhere before its host is back, list the host under `avoid` in the"
+    " fleet file."
+)
+
+
 @flow_task("compare", "compare with what serves {spec.name}")
 async def serving(
     spec: ModelSpec, avoided: frozenset[str] = frozenset()
@@ -66,9 +72,11 @@ async def serving(
             with in_sight(row):
                 healthy = await _is_healthy(row, spec)
         except Failure as failure:
-            if not avoided or failure.cause is not Cause.RUNTIME_UNAVAILABLE:
+            if failure.cause is not Cause.RUNTIME_UNAVAILABLE:
                 raise
-            if not {workload.host for workload in row.workloads} <= avoided:
+            if not avoided or not {workload.host for workload in row.workloads} <= avoided:
+                on_hosts = all(one.runtime != RuntimeName.RAY for one in row.workloads)
+                failure.suggestion += f" {ELSEWHERE}" if on_hosts else ""
                 raise
             healthy = False
         note.say(f"{row.id} {'serves' if healthy else 'is recorded as running, but is not there'}")

@@ -128,7 +128,7 @@ def _with_retries(name: str) -> AsyncRetrying:
         stop=stop_after_attempt(RETRIES + 1),
         wait=wait_exponential_jitter(1),
         retry=retry_if_exception(_may_pass),
-        before_sleep=lambda _: _tell_retry(name),
+        before_sleep=lambda call: _tell_retry(name, call.outcome and call.outcome.exception()),
         reraise=True,
     )
 
@@ -206,14 +206,14 @@ def _run_name(parameters: dict[str, Any]) -> str:
 
 def _is_retryable(task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
     """Whether a failed task is tried again. Prefect calls this only while retries are left."""
-    if not _may_pass(getattr(state.data, "result", state.data)):
+    if not _may_pass(failure := getattr(state.data, "result", state.data)):
         return False
-    _tell_retry(task.name)
+    _tell_retry(task.name, failure)
     return True
 
 
-def _tell_retry(name: str) -> None:
-    tell(f"{name} is tried again")
+def _tell_retry(name: str, failure: object) -> None:
+    tell(f"{name} is tried again: {failure}")
 
 
 def _may_pass(error: object) -> bool:

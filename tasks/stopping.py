@@ -16,6 +16,7 @@ from moorage.releases.ending import ending_of
 from moorage.releases.release_row import ASLEEP, ReleaseRow
 from moorage.releases.states import SERVING, ReleaseState
 from tasks.context import ledger, routes
+from tasks.journal import tell
 from tasks.restart import lease_of
 from tasks.workloads import ABORT_SECONDS, stop_all
 
@@ -155,14 +156,16 @@ class _DrainWatch:
         self.count: int | None = None
         self.waited = self.ended = False
         self._url, self._names, self._read = workload.endpoint + busy.path, busy.in_flight, read
-        self._idle = 0
+        self._name, self._idle, self._silent = workload.name, 0, False
 
     def look(self, timeout: float) -> None:
         """Read the metrics once. An engine that has ended is idle; a slow one may be busy."""
         try:
             self.count = metrics_total(self._read(self._url, timeout), self._names)
         except TimeoutError:
-            self._idle = 0
+            if not self._silent:
+                tell(f"{self._name} does not answer; it is stopped when its time to drain is over")
+            self._idle, self._silent = 0, True
             return
         except ConnectionError:
             self.count = 0

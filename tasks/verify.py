@@ -27,7 +27,7 @@ from moorage.spec import ModelSpec, RuntimeName, slug
 from tasks.artifacts import show_markdown
 from tasks.context import settings
 from tasks.flow_task import flow_task
-from tasks.journal import step
+from tasks.journal import step, tell
 
 R = TypeVar("R")
 
@@ -57,6 +57,10 @@ KILLED = 137
 BY_WHOM = (
     "It was killed (SIGKILL), by a person, or by the kernel because RAM ran out: not every runtime"
     " tells, but `dmesg` on the host does. Then raise `placement.ram`."
+)
+
+WRONG_SERVE = (
+    "Correct `serve` of the cluster in the fleet file, or see whether this machine may reach it."
 )
 
 TIMEOUT_CAUSES = {
@@ -226,9 +230,14 @@ class Watch:
             await asyncio.sleep(min(pause, max(0.0, left)))
             pause = min(LONGEST_PAUSE_SECONDS, pause * 1.5)
         cause = TIMEOUT_CAUSES[probe.deadline]
-        raise await self._failure(
+        failure = await self._failure(
             cause, f"not {probe.phase} within {allowed:g} s: {probe.path or 'connection'}: {wrong}"
         )
+        if probe.phase == Phase.LISTENING and self.workload.runtime == RuntimeName.RAY:
+            failure.suggestion = (
+                f"Ray runs it; nothing answers at {self.workload.url}. {WRONG_SERVE}"
+            )
+        raise failure
 
     async def _ask(self, probe: Probe, timeout: float) -> tuple[int, Any]:
         if probe.expects != "running":
@@ -261,13 +270,17 @@ class Watch:
 
     async def _observed(self) -> Observation:
         """Observe the workload, and retry while its host is briefly unreachable."""
-        give_up = time.monotonic() + OUT_OF_SIGHT_SECONDS
+        give_up, told = time.monotonic() + OUT_OF_SIGHT_SECONDS, False
         while True:
             try:
                 return await in_thread(self._runtime.observe, self.workload)
             except Failure as failure:
                 if not failure.cause.retryable or time.monotonic() > give_up:
                     raise
+                if not told:
+                    host, limit = self.workload.host, f"{OUT_OF_SIGHT_SECONDS:g} s"
+                    tell(f"waiting up to {limit} for {host}: {failure}")
+                told = True
             await asyncio.sleep(LONGEST_PAUSE_SECONDS)
 
     async def _death(self, seen: Observation) -> Failure:

@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from moorage.adapters.engines.engine_http import (
+    NOBODY_BEHIND,
     Answer,
     Late,
     Question,
@@ -166,7 +167,8 @@ def _failure_of(error: NoAnswer, question: Question) -> Failure:
 def _content(back: Answer, url: str) -> Any:
     if back.status != 200:
         detail = f"{url}: HTTP {back.status}: {redact(shorten(back.text))}"
-        raise Failure(Cause.BAD_ANSWER, detail)
+        gone = back.status in NOBODY_BEHIND
+        raise Failure(Cause.ENGINE_UNREACHABLE if gone else Cause.BAD_ANSWER, detail)
     return back.json()
 
 

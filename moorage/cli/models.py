@@ -69,7 +69,7 @@ def prune_stores(
     most, age = _bytes(keep), _seconds(older_than)
     chosen = to_prune(_stored(stores), keep=most, older_than=age, now=time.time())
     removed = _prune(stores, chosen) if yes else chosen
-    _print(removed, as_json=as_json)
+    _print(removed, as_json=as_json, empty="No unused model is over this limit.")
     if not as_json:
         size = human_bytes(sum(one.bytes for one in removed))
         out.print(f"{size} freed" if yes else f"{size} would be freed; pass --yes to remove")
@@ -79,11 +79,7 @@ def prune_stores(
 def verify(fleet: FleetFile = None, host: OneHost = None, as_json: AsJson = False) -> None:
     """Compare every complete model with its checksums. Damaged files are downloaded again later."""
     stores = _stores(fleet, host)
-    complete = {
-        store: [one.path for one in store.stored(()) if one.state == StoredState.COMPLETE]
-        for store in stores
-    }
-    answers = _ask_all(stores, lambda store: store.ask("verify", complete[store]), WORK_SECONDS)
+    answers = _ask_all(stores, _damage, WORK_SECONDS)
     checked: list[dict[str, Any]] = [
         {"host": store.host, "path": path, "damaged": bad}
         for store, answer in answers
@@ -96,6 +92,8 @@ def verify(fleet: FleetFile = None, host: OneHost = None, as_json: AsJson = Fals
         print_table(("host", "model", "damaged files"), rows, "no models are stored")
     if any(one["damaged"] for one in checked):
         raise typer.Exit(ExitCode.SOURCE)
+    if len(answers) < len(stores):
+        raise typer.Exit(ExitCode.MACHINE)
 
 
 def _stores(fleet: Path | None, host: str | None) -> tuple[Store, ...]:
@@ -105,6 +103,12 @@ def _stores(fleet: Path | None, host: str | None) -> tuple[Store, ...]:
         names = ", ".join(store.host for store in stores)
         raise Failure(Cause.BAD_SETTING, f"unknown host {host}; known: {names}")
     return chosen
+
+
+def _damage(store: Store) -> Any:
+    """The damaged files of each complete model."""
+    complete = [one.path for one in store.stored(()) if one.state == StoredState.COMPLETE]
+    return store.ask("verify", complete)
 
 
 def _stored(stores: Sequence[Store]) -> list[Stored]:
@@ -135,7 +139,10 @@ def _ask_all(
     return [(store, answer) for store, answer in answers if not isinstance(answer, Exception)]
 
 
-def _print(found: Sequence[Stored], *, as_json: bool) -> None:
+NOTHING_STORED = "No model is stored. `moorage pull SOURCE` downloads one."
+
+
+def _print(found: Sequence[Stored], *, as_json: bool, empty: str = NOTHING_STORED) -> None:
     if as_json:
         return dump(found)
     rows = [
@@ -149,7 +156,7 @@ def _print(found: Sequence[Stored], *, as_json: bool) -> None:
         )
         for one in found
     ]
-    return print_table(HEADER, rows, "No model is stored. `moorage pull SOURCE` downloads one.")
+    return print_table(HEADER, rows, empty)
 
 
 def _bytes(text: str | None) -> int | None:

@@ -106,14 +106,12 @@ def _lines(name: str | None, *, every: bool) -> list[Line]:
     newest.sort(key=lambda one: (one.row.state in DEPLOYED, one.row.state in SERVING))
     current = {one.row.model: one for one in newest}
     rows = [one for _, one in sorted(current.items()) if name or every or not _is_over(one.row)]
-    shown = {
-        one.row.id: one
-        for one in (*rows, *ledger.overviews.not_undone())
-        if name in (None, one.row.model)
-    }
+    left = ledger.overviews.not_finished()
+    abandoned = _abandoned(ledger, [one.row for one in (*rows, *left)])
+    left = [one for one in left if one.row.state == ReleaseState.ERROR or one.row.id in abandoned]
+    shown = {one.row.id: one for one in (*rows, *left) if name in (None, one.row.model)}
     gateways, settings = ledger.gateways.all(), Settings()
     seen = liveness_of([one.row for one in shown.values()], settings)
-    abandoned = _abandoned(ledger, [one.row for one in shown.values()])
     return [
         Line(one, _in_words(one.row, alive, abandoned), _use(gateways, one))
         for one, alive in zip(shown.values(), seen, strict=True)

@@ -74,7 +74,7 @@ class Cause(StrEnum):
         "`moorage history NAME` lists the releases. The target must be one that ran.",
     )
     SECRET_MISSING = ExitCode.BAD_INPUT.cause(
-        "A secret that the spec names does not exist",
+        "A secret that the spec or the fleet file names does not exist",
         "Set it as an environment variable of that name, or as a Prefect Secret block.",
     )
     SOURCE_MISSING = ExitCode.SOURCE.cause(
@@ -131,8 +131,8 @@ class Cause(StrEnum):
     )
     NO_FIT = ExitCode.NO_FIT.cause(
         "The model fits nowhere",
-        "See the reason for each host above. `moorage fleet` shows what the hosts have, and"
-        " `moorage doctor` what this machine lacks.",
+        "See the reason for each host above. `moorage fleet` shows what the hosts have, `moorage"
+        " fleet check` what is wrong with them, and `moorage doctor` what this machine lacks.",
     )
     CLAIM_CONFLICT = ExitCode.BUSY.cause(
         "Another deployment claimed the planned resources",

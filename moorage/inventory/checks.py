@@ -148,11 +148,17 @@ def judge_toolkit(facts: HostFacts, runtimes: tuple[str, ...]) -> list[Check]:
 
 def judge_disks(images: int | None, models: int | None) -> list[Check]:
     """Whether images and models have enough free bytes on disk; None = not measured."""
+    disks = (
+        ("disk of images", images, "remove unused images with `docker image prune`"),
+        ("disk of models", models, "remove unused models with `moorage models prune`"),
+    )
     checks = []
-    fix = f"Have {human_bytes(LITTLE_DISK)} free: remove unused images with `docker image prune`."
-    for name, free in (("disk of images", images), ("disk of models", models)):
+    for name, free, remedy in disks:
         if free is not None:
-            found = f"{human_bytes(free)} free"
+            found, fix = (
+                f"{human_bytes(free)} free",
+                f"Have {human_bytes(LITTLE_DISK)} free: {remedy}.",
+            )
             checks.append(fine(name, found) if free >= LITTLE_DISK else broken(name, found, fix))
     return checks
 

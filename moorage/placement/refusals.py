@@ -236,6 +236,9 @@ def _part_refusal(request: Request, view: HostView) -> Refusal | None:
     if measured := [one for one in refusals if one.needed]:
         return min(measured, key=lambda one: one.needed - one.available)
     note = f"{request.count} accelerators over {request.hosts} hosts are more than it has"
+    if request.count and request.count < request.hosts:
+        least = f"{request.hosts} hosts need at least {request.hosts} accelerators"
+        note = f"{least}, {request.count} requested"
     return refusals[0] if refusals else Refusal(Reason.NO_ACCELERATOR, note)
 
 

@@ -14,7 +14,7 @@ from moorage.readiness.engine_facts import EngineFacts
 from moorage.readiness.protocol import Readiness
 from moorage.readiness.smoke_test import Gate
 from moorage.releases.release import FailureRecord, Release
-from moorage.releases.states import FINAL, SERVING, Stay
+from moorage.releases.states import FINAL, SERVING, ReleaseState, Stay
 from moorage.reports.document import Document, Section, facts
 from moorage.reports.memory_report import COMPARED_COLUMNS, comparison_rows
 from moorage.reports.next_steps import form_section, next_steps, python_client
@@ -41,7 +41,6 @@ def release_document(
     The last state lasts until `now`; None = its duration is left out. `forms`: addresses by label.
     """
     failure = release.failure
-    outcome = "failed" if failure else f"serves {release.model}"
     serves = not states or states[-1].state in SERVING
     sections = (
         _endpoints(release),
@@ -67,7 +66,7 @@ def release_document(
         timeline_section(states, now),
         _restarts(release),
     )
-    return Document(title=f"{release.id} {outcome}", sections=sections)
+    return Document(title=f"{release.id} {_outcome(release, states)}", sections=sections)
 
 
 def plan_document(release: Release) -> Document:
@@ -235,6 +234,14 @@ def _corrections(corrections: Sequence[Correction]) -> Section:
             for one in corrections
         ),
     )
+
+
+def _outcome(release: Release, states: Sequence[Stay]) -> str:
+    """What became of a release; without its states it has just been released, or has failed."""
+    now = states[-1].state if states else ReleaseState.RUNNING
+    if release.failure or now == ReleaseState.ERROR:
+        return "failed"
+    return f"serves {release.model}" if now == ReleaseState.RUNNING else f"is {now}"
 
 
 def _endpoints(release: Release) -> Section:

@@ -25,12 +25,13 @@ class Engine(BaseHTTPRequestHandler):
     """Counts the messages that it is sent; one that asks for no stream gets none."""
 
     bodies: list[dict[str, Any]]
+    status: int
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self.bodies.append(body)
         count = str(len(body["messages"]))
-        self.send_response(200)
+        self.send_response(self.status)
         kind = "text/event-stream" if body["stream"] else "application/json"
         self.send_header("content-type", kind)
         self.end_headers()
@@ -49,7 +50,7 @@ class Engine(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def conversation() -> Iterator[Conversation]:
-    Engine.bodies = []
+    Engine.bodies, Engine.status = [], 200
     with ThreadingHTTPServer(("127.0.0.1", 0), Engine) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         served = row(a_release(profile=a_profile()))
@@ -109,6 +110,14 @@ def test_an_engine_that_has_ended_gave_no_wrong_answer() -> None:
             ask()
         assert caught.value.cause is Cause.ENGINE_UNREACHABLE
         assert "`moorage status`" in caught.value.suggestion
+
+
+def test_a_gateway_that_reaches_no_engine_is_no_wrong_answer(conversation: Conversation) -> None:
+    Engine.status = 503
+    for ask in (lambda: list(conversation.ask("hello")), lambda: conversation.answer("hello")):
+        with pytest.raises(Failure, match="HTTP 503") as caught:
+            ask()
+        assert caught.value.cause is Cause.ENGINE_UNREACHABLE
 
 
 def test_a_model_that_cannot_chat_says_what_it_is_for() -> None:

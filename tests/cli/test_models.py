@@ -119,3 +119,18 @@ def test_options_count_before_the_command_too() -> None:
     done = run("--host", "nowhere", "--json", "prune", "--keep", "0")
     assert done.exit_code == 2
     assert "unknown host nowhere" in json.loads(done.output)["error"]["detail"]
+
+
+def test_a_host_that_is_away_keeps_nobody_from_verifying_the_others(home: Path) -> None:
+    away = "{name: gone, address: 'tcp://127.0.0.1:9', bind: 192.0.2.1}"
+    fleet = home.with_name("fleet.yaml")
+    fleet.write_text(f"hosts: [{{name: local}}, {away}]\n")
+    done = run("verify", "--fleet", str(fleet))
+    assert done.exit_code == 8, done.output
+    assert "skipped gone: " in done.output
+    assert "acme--new" in done.output
+
+
+def test_a_store_whose_models_may_all_stay_is_not_called_empty() -> None:
+    done = run("prune", "--older-than", "99d")
+    assert "No unused model is over this limit." in done.output

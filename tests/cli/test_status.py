@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from typer.testing import CliRunner
 
 from moorage.cli.app import app
 from moorage.cli.options import open_ledger
-from tests.builders import REVISION, a_spec
+from moorage.releases.states import ReleaseState
+from tests.builders import REVISION, a_release, a_spec
 
 
 @pytest.mark.parametrize(("at_work", "left"), [(True, False), (False, True)])
@@ -25,3 +27,24 @@ def test_a_release_that_nobody_finishes_names_the_way_out(
     with lock:
         shown = CliRunner().invoke(app, ["status"]).output
     assert ("its flow has ended: `moorage reconcile` cleans up" in shown) == left
+
+
+def test_a_stop_that_failed_is_shown_beside_the_release_that_serves_by_now(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its host was away: it may still run there, and keeps its claims."""
+    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
+    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
+    releases = open_ledger().releases
+    for _ in range(2):
+        release = releases.begin(a_spec(), REVISION, "")
+        releases.move(release, ReleaseState.SCHEDULED)
+        releases.move(release, ReleaseState.STARTING)
+        releases.take_over(a_release(release))
+        if release == "tiny.v1":
+            releases.move(release, ReleaseState.STOPPING)
+    shown = CliRunner().invoke(app, ["status", "tiny", "--json"]).output
+    assert [(one["id"], one["state"]) for one in json.loads(shown)] == [
+        ("tiny.v2", "running"),
+        ("tiny.v1", "stopping"),
+    ]

@@ -129,6 +129,12 @@ def test_disks_need_room(images: int | None, models: int | None, states: list[st
     assert [check.state for check in judge_disks(images, models)] == states
 
 
+def test_each_disk_has_its_own_remedy() -> None:
+    of_images, of_models = judge_disks(0, 0)
+    assert "`docker image prune`" in of_images.fix
+    assert "`moorage models prune`" in of_models.fix
+
+
 @pytest.mark.parametrize(
     ("check", "found"),
     [

@@ -115,6 +115,12 @@ def test_one_replica_stays_on_one_host_unless_user_and_engine_allow_more(
     assert {verdict.refusal for verdict in found.verdicts} == {Reason.ACCELERATOR_MEMORY}
 
 
+def test_fewer_accelerators_than_hosts_are_no_lack_of_the_hosts() -> None:
+    found = on_hosts(model(10, accelerators=1, hosts=2), A, B)
+    assert [verdict.refusal for verdict in found.verdicts] == [Reason.NO_ACCELERATOR] * 2
+    assert found.verdicts[0].note == "2 hosts need at least 2 accelerators, 1 requested"
+
+
 @pytest.mark.parametrize(
     ("count", "hosts", "taken"),
     [

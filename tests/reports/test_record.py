@@ -23,6 +23,7 @@ from moorage.readiness.acceptance import Acceptance, LoadFigures
 from moorage.readiness.engine_facts import EngineFacts
 from moorage.readiness.protocol import Phase, ProbeResult, Readiness
 from moorage.releases.release import FailureRecord, Release, Restart, StepRecord
+from moorage.releases.states import ReleaseState, Stay
 from moorage.reports.document import Document, Section
 from moorage.reports.record import (
     LOG_LINES_SHOWN,
@@ -250,6 +251,20 @@ def test_a_cell_cannot_break_its_table(cell: str, written: str) -> None:
 def test_a_section_without_content_is_left_out() -> None:
     document = release_document(a_release())
     assert [section.title for section in document.sections] == [""]
+
+
+@pytest.mark.parametrize(
+    ("state", "title"),
+    [
+        (ReleaseState.RUNNING, "tiny.v1 serves tiny"),
+        (ReleaseState.UNREACHABLE, "tiny.v1 is unreachable"),
+        (ReleaseState.STOPPED, "tiny.v1 is stopped"),
+        (ReleaseState.ERROR, "tiny.v1 failed"),
+    ],
+)
+def test_the_title_says_whether_it_still_serves(state: ReleaseState, title: str) -> None:
+    states = (Stay(state=ReleaseState.RUNNING, since=NOON), Stay(state=state, since=NOON))
+    assert release_document(a_release(), states).title == title
 
 
 def test_a_start_after_a_death_is_told_with_its_cause() -> None:

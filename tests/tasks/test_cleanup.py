@@ -82,6 +82,14 @@ def test_what_is_given_up_gives_their_place_back_to_those_that_serve_again(
     assert claimed_by() == {old.id: len(PLACEMENT.claims)}
 
 
+def test_a_failed_release_that_is_undone_at_last_is_not_said_to_have_been_interrupted() -> None:
+    failed = ledger().releases.begin(a_spec(), "", "")
+    ledger().workloads.put(failed, a_workload("moorage-tiny.v1-r0-leader", release=failed))
+    ledger().releases.give_up(failed, "runtime-unavailable")
+    summary = recover(ledger().releases.get(failed))
+    assert summary == f"cleaned up after {failed}, which had failed and could not be undone then"
+
+
 @pytest.mark.parametrize("how", ["retired", "given up"])
 def test_nobody_waits_for_the_start_of_a_release_that_has_ended(how: str) -> None:
     """Reconciling has started it again just before."""

@@ -9,15 +9,17 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows import reconcile_fleet
+from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import LaunchPlan
 from moorage.inventory.fleet import Fleet
 from moorage.operations.reconcile.actions import Action, ActionKind
 from moorage.readiness.protocol import Readiness
 from moorage.releases.states import ReleaseState
-from moorage.spec import EngineName
+from moorage.spec import EngineName, RuntimeName
+from tasks import compare
 from tasks.compare import decision_scope, superseded_since
 from tasks.context import ledger
-from tests.builders import REVISION, a_release, a_spec
+from tests.builders import REVISION, a_release, a_spec, a_workload
 
 pytestmark = pytest.mark.usefixtures("own_home")
 
@@ -91,3 +93,23 @@ async def test_reconciling_does_not_bring_back_what_was_retired_while_it_waited_
     about = {"model": "tiny", "release": old, "state": S.RUNNING, "reason": "it died"}
     await reconcile_fleet._replace(Action(kind=ActionKind.REPLACE, **about), Fleet())
     assert outcomes == [f"{old} is stopped by now"]
+
+
+@pytest.mark.parametrize(
+    ("runtime", "advised"), [(RuntimeName.DOCKER, True), (RuntimeName.RAY, False)]
+)
+async def test_a_host_that_is_away_does_not_leave_people_without_a_way_out(
+    monkeypatch: pytest.MonkeyPatch, runtime: RuntimeName, advised: bool
+) -> None:
+    release = ran()
+    ledger().workloads.put(release, a_workload(release=release, runtime=runtime, host="gpu-1"))
+    away = Failure(Cause.RUNTIME_UNAVAILABLE, "gpu-1 is silent", suggestion="Start it.")
+
+    async def unhealthy(*_: object) -> bool:
+        raise away
+
+    monkeypatch.setattr(compare, "_is_healthy", unhealthy)
+    with pytest.raises(Failure, match="gpu-1 is silent") as raised:
+        await compare.serving(a_spec())
+    assert raised.value.suggestion.startswith("Start it.")
+    assert ("`avoid`" in raised.value.suggestion) == advised

@@ -56,14 +56,14 @@ async def test_what_may_pass_is_tried_again_where_the_task_says_so() -> None:
         await task_of(Flaky(AWAY))("tiny")
 
 
-async def test_whoever_listens_hears_that_it_is_tried_again(
+async def test_whoever_listens_hears_that_it_is_tried_again_and_why(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     notes = list[str]()
     monkeypatch.setattr(module, "tell", notes.append)
     with pytest.raises(Failure, match="no answer"):
         await task_of(Flaky(*[AWAY] * 4), retried=True)("tiny")
-    assert notes == ["work is tried again"] * 3
+    assert notes == [f"work is tried again: {AWAY}"] * 3
 
 
 async def test_a_mistake_is_not_tried_again() -> None:

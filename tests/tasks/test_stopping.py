@@ -7,6 +7,7 @@ import pytest
 from moorage.engines.stopping import Drained, Ending
 from moorage.engines.vllm.arguments import IN_FLIGHT
 from moorage.engines.workload import Workload
+from tasks import stopping
 from tasks.stopping import POLL_SECONDS, until_gateways_idle, until_idle
 from tests.builders import a_workload
 
@@ -144,3 +145,13 @@ def test_a_release_stops_once_no_gateway_has_a_request_on_it(
     clock, left = Clock(), iter(counts)
     last = counts[-1]
     assert until_gateways_idle("tiny.v1", 2, clock.wait, clock, lambda _: next(left, last)) == found
+
+
+def test_whoever_listens_hears_once_that_an_engine_is_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    notes = list[str]()
+    monkeypatch.setattr(stopping, "tell", notes.append)
+    drained(SLOW, drain=20)
+    (note,) = notes
+    assert note.startswith(f"{ONE[0].name} does not answer")

@@ -6,9 +6,15 @@ import asyncio
 
 import pytest
 
+from moorage.adapters.hosts.observation import Observation
 from moorage.common.failures import Cause, Failure
-from moorage.readiness.protocol import Readiness
-from tasks.verify import wait_for_replica
+from moorage.engines.registry import ENGINES
+from moorage.engines.workload import Workload
+from moorage.readiness.protocol import Phase, Probe, Readiness
+from moorage.spec import EngineName, RuntimeName
+from tasks import verify as module
+from tasks.verify import Watch, wait_for_replica
+from tests.builders import a_profile, a_spec, a_workload
 
 READY = Readiness(workload="leader", endpoint="http://10.0.0.1:40000", probes=())
 LOST = Failure(Cause.ENGINE_EXITED, "leader: it lost the follower")
@@ -77,3 +83,50 @@ def test_where_nobody_says_why_the_first_to_end_is_told() -> None:
 def test_a_follower_that_ends_as_the_leader_gets_ready_fails_the_replica() -> None:
     follower = Part(ends=0, with_=MEMORY)
     assert outcome(Part(ready=0), follower) is MEMORY
+
+
+class Restarted:
+    """The runtime of a host that is away for a moment."""
+
+    def __init__(self, fails: int) -> None:
+        self._fails = fails
+
+    def observe(self, _workload: Workload) -> Observation:
+        self._fails -= 1
+        if self._fails >= 0:
+            raise Failure(Cause.RUNTIME_UNAVAILABLE, "gpu-1 is silent")
+        return Observation(running=True, detail="running")
+
+    def logs(self, _workload: Workload, _lines: int) -> str:
+        return ""
+
+
+async def test_a_host_that_is_away_for_a_moment_is_waited_for_and_named_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    notes = list[str]()
+    monkeypatch.setattr(module, "tell", notes.append)
+    monkeypatch.setattr(module, "LONGEST_PAUSE_SECONDS", 0)
+    monkeypatch.setattr(module, "settings", lambda: None)
+    monkeypatch.setattr(module, "runtime_for", lambda *_: Restarted(fails=3))
+    workload = a_workload(host="gpu-1")
+    watch = Watch(a_spec(), a_profile(), ENGINES[EngineName.VLLM], workload, key="")
+    await watch.must_live()
+    assert len(notes) == 1
+    assert notes[0].startswith("waiting up to 30 s for gpu-1: ")
+    assert "gpu-1 is silent" in notes[0]
+
+
+async def test_an_application_that_nobody_reaches_is_told_from_a_slow_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "settings", lambda: None)
+    monkeypatch.setattr(module, "runtime_for", lambda *_: Restarted(fails=0))
+    workload = a_workload(runtime=RuntimeName.RAY, endpoint="http://ray:8000")
+    watch = Watch(a_spec(), a_profile(), ENGINES[EngineName.CUSTOM], workload, key="")
+    listening = Probe(phase=Phase.LISTENING, deadline="warm_up_seconds")
+    with pytest.raises(Failure) as raised:
+        await watch._pass(listening, began=-1e9)
+    assert raised.value.cause is Cause.WARM_UP_TIMEOUT
+    assert "http://ray:8000" in raised.value.suggestion
+    assert "`serve`" in raised.value.suggestion

@@ -70,9 +70,10 @@ REACH_ERRORS = (
     ),
     ErrorText("Path to a certificate", Cause.HOST_UNAUTHORIZED, NO_CERTIFICATES),
     ErrorText("Invalid CA certificate", Cause.HOST_UNAUTHORIZED, NO_CERTIFICATES),
+    ErrorText("no space left on device", Cause.DISK_FULL),
     *NETWORK_ERRORS,
 )
-"""Texts when a daemon cannot be reached, with causes."""
+"""Texts of a daemon that cannot be reached or refuses a request, with their causes."""
 
 DOCKER_DISK = (
     "Free some space where Docker keeps its images: `docker system df` shows what is used."

@@ -41,6 +41,10 @@ UNREADABLE = (ValueError, LookupError, ArithmeticError)
 an `IndexError`, a time stamp of 400 digits an `OverflowError`."""
 
 
+NOBODY_BEHIND = frozenset({502, 503, 504})
+"""HTTP status of a gateway that reaches no engine."""
+
+
 class NoAnswer(Exception):
     """An engine gave no usable answer; the message is the reason."""
 

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 
 from moorage.adapters.engines.engine_http import (
+    NOBODY_BEHIND,
     Late,
     NoAnswer,
     Question,
@@ -111,7 +112,8 @@ class TextReader:
         """Text of the last event, or of a whole answer without a stream."""
         if self._status != 200:
             start = redact(self._rest.decode(errors="replace"))[:MOST_SHOWN]
-            raise Unusable(f"HTTP {self._status}: {start}")
+            kind = Unreachable if self._status in NOBODY_BEHIND else Unusable
+            raise kind(f"HTTP {self._status}: {start}")
         if self._is_stream:
             yield from self._event(self._rest)
         else:

@@ -72,7 +72,8 @@ def _liveness(row: ReleaseRow, observed: Mapping[str, Seen]) -> Liveness:
     for workload in row.workloads:
         seen = observed[workload.name]
         if isinstance(seen, Failure):
-            alive, detail = False, str(seen)
+            which = f"{workload.role} on {workload.host}: " if len(row.workloads) > 1 else ""
+            alive, detail = False, f"{which}{seen}"
         else:
             alive, ended = alive and seen.running, ended or not seen.running
             part = "" if workload.serves else f"{workload.role} on {workload.host}: "

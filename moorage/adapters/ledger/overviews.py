@@ -5,7 +5,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, func, select, tuple_, union
+from sqlalchemy import ColumnElement, Row, func, or_, select, tuple_, union
 
 from moorage.adapters.ledger.database import UNDECODABLE, LedgerPart, reading
 from moorage.adapters.ledger.decoding import NOT_UNDONE, release_of, workloads_of
@@ -13,7 +13,7 @@ from moorage.adapters.ledger.tables import RELEASES, TRANSITION_LOG
 from moorage.engines.workload import Workload
 from moorage.releases.overview import HistoryEntry, ReleaseOverview, place_of_seat
 from moorage.releases.requester import Requester
-from moorage.releases.states import DEPLOYED
+from moorage.releases.states import DEPLOYED, UNFINISHED
 
 _OWN = RELEASES.c
 _LAST = (
@@ -69,9 +69,9 @@ class Overviews(LedgerPart):
             workloads = workloads_of(connection, [row.id for row in rows])
             return [_entry(row, workloads[row.id]) for row in rows]
 
-    def not_undone(self) -> list[ReleaseOverview]:
-        """Failed releases with claims or workloads, as `ReleaseQueries.not_undone`."""
-        return self._rows(NOT_UNDONE)
+    def not_finished(self) -> list[ReleaseOverview]:
+        """Releases in states that only a flow may leave behind, and failed ones with leftovers."""
+        return self._rows(or_(NOT_UNDONE, _OWN.state.in_(UNFINISHED)))
 
     def _rows(self, where: ColumnElement[bool]) -> list[ReleaseOverview]:
         query = select(*_SHOWN).where(where).order_by(_OWN.model, _OWN.number)

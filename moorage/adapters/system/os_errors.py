@@ -79,6 +79,15 @@ REGISTRY_ERRORS = (
 """Messages about the connection to a registry; the first match counts."""
 
 _NESTING = re.compile(r""": |, '|, \"""")
+_SILENCE = (
+    (re.compile(r".*handshake operation timed out"), "timed out: no answer over TLS"),
+    (re.compile(r"Read timed out\. \(read timeout=(\d+).*\)"), r"timed out: no answer within \1 s"),
+    (
+        re.compile(r".* timed out\. \(connect timeout=(\d+).*\)"),
+        r"timed out: no connection within \1 s",
+    ),
+)
+"""Messages of Python's libraries about a silent machine, and what a person reads instead."""
 
 
 def unwritten(path: object, error: OSError) -> Failure:
@@ -104,8 +113,10 @@ def disk_failures(folder: Path) -> Iterator[None]:
 
 def innermost_message(text: str) -> str:
     """The first line of an error; if it wraps other errors, the innermost message."""
-    first = text.partition("\n")[0]
-    if "ConnectionPool(" not in first:
-        return first[:300]
-    inner = _NESTING.split(first)[-1].rstrip("\"')")
-    return inner + ")" * (inner.count("(") - inner.count(")"))
+    message = text.partition("\n")[0]
+    if "ConnectionPool(" in message:
+        inner = _NESTING.split(message)[-1].rstrip("\"')")
+        message = inner + ")" * (inner.count("(") - inner.count(")"))
+    for pattern, plain in _SILENCE:
+        message = pattern.sub(plain, message)
+    return message[:300]

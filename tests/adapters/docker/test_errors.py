@@ -1,10 +1,11 @@
-"""What a daemon says of a pull that fails, and the one clear cause that it stands for."""
+"""What a daemon says of something that fails, and the one clear cause that it stands for."""
 
 from __future__ import annotations
 
 import pytest
+from docker.errors import APIError
 
-from moorage.adapters.docker.errors import pull_failure
+from moorage.adapters.docker.errors import pull_failure, reach_failure
 from moorage.common.failures import Cause
 
 NOW = "current time 2019-01-01T00:00:00Z is before 2024-05-01T00:00:00Z"
@@ -69,3 +70,33 @@ def test_a_pull_that_fails_has_one_clear_cause(text: str, cause: Cause, suggesti
     assert failure.cause is cause
     assert failure.detail == f"team/alert-tls:1: {text}"
     assert (suggestion or cause.suggestion) in failure.suggestion
+
+
+def test_files_for_which_a_host_has_no_room_are_no_sign_of_a_daemon_that_is_away() -> None:
+    said = APIError("500", explanation="Error processing tar file: no space left on device")
+    failure = reach_failure(said, "tcp://gpu-1:2376")
+    assert failure.cause is Cause.DISK_FULL
+    assert "moorage models prune" in failure.suggestion
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("_ssl.c:989: The handshake operation timed out", "timed out: no answer over TLS"),
+        (
+            "HTTPSConnectionPool(host='gpu-1', port=2376): Read timed out. (read timeout=5)",
+            "timed out: no answer within 5 s",
+        ),
+        (
+            "HTTPSConnectionPool(host='gpu-1', port=2376): Max retries exceeded with url: /info"
+            " (Caused by ConnectTimeoutError(<x>, 'Connection to gpu-1 timed out."
+            " (connect timeout=5)'))",
+            "timed out: no connection within 5 s",
+        ),
+        ("timed out", "timed out"),
+    ],
+)
+def test_a_silent_daemon_is_told_in_plain_words(text: str, plain: str) -> None:
+    failure = reach_failure(ConnectionError(text), "tcp://gpu-1:2376")
+    assert failure.cause is Cause.RUNTIME_UNAVAILABLE
+    assert failure.detail == f"Docker at tcp://gpu-1:2376: {plain}"

@@ -36,16 +36,18 @@ def test_a_host_that_says_nothing_holds_up_no_other(
     rows = [
         a_row(workloads=(serves, follows)),
         a_row(workloads=(workload(hosts, 0, "silent"),)),
+        a_row(workloads=(serves, workload(hosts, 0, "part", Role.FOLLOWER))),
         a_row(workloads=(workload(hosts, 1, "gone"),)),
         a_row(workloads=(serves,), state=ReleaseState.ERROR),
         a_row(workloads=(), state=ReleaseState.ERROR, cause="no-fit"),
     ]
     with hosts:
         found = liveness_of(rows, Settings(home=tmp_path))
-    whole, silent, gone, left, over = found
+    whole, silent, half, gone, left, over = found
     assert whole == Liveness(True, f"{RUNS}; follower on sim-2: {RUNS}")
     assert (silent.alive, silent.ended) == (False, False)
     assert "did not answer within 2 s" in silent.detail
+    assert half.detail.startswith(f"{RUNS}; follower on sim-0: ")
     assert gone == Liveness(False, "dead: the container is gone", ended=True)
     assert left == Liveness(False, f"left behind on sim-1: {RUNS}")
     assert over == Liveness(False, "no-fit")

@@ -86,7 +86,7 @@ def test_an_overview_lists_what_serves_beside_what_begins(ledger: Ledger) -> Non
     begun, failed = starting(ledger), starting(ledger, "other")
     ledger.releases.fail(failed, "no-fit")
     assert [one.row.id for one in ledger.overviews.current()] == [failed, first, begun]
-    assert ledger.overviews.not_undone() == []
+    assert [one.row.id for one in ledger.overviews.not_finished()] == [begun]
 
 
 def test_a_history_has_what_it_shows_of_records_newest_first(ledger: Ledger) -> None:
