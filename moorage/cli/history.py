@@ -14,8 +14,13 @@ def history(name: ModelName, as_json: AsJson = False) -> None:
     if as_json:
         return dump(
             [
-                {**row_json(row), "rolled_back_to": source, "requester": requester}
-                for row, source, requester, _ in entries
+                {
+                    **row_json(one.row),
+                    "rolled_back_to": one.rolled_back_to,
+                    "requester": one.requester,
+                    "requested_by": one.requested_by,
+                }
+                for one in entries
             ]
         )
     print_table(
@@ -26,10 +31,10 @@ def history(name: ModelName, as_json: AsJson = False) -> None:
                 row.state,
                 f"{row.created_at:%Y-%m-%d %H:%M}",
                 row.revision[:18],
-                requester.summary if requester else "",
+                requested_by,
                 row.cause or (f"runs {source} again" if source else ""),
             )
-            for row, source, requester, _ in entries
+            for row, source, _, requested_by, _ in entries
         ],
     )
     if trend := load_trend(one.tpot for one in reversed(entries)):

@@ -33,12 +33,14 @@ class HistoryEntry(NamedTuple):
     Attributes:
         rolled_back_to: Earlier release that it runs again; empty = it has a new plan.
         requester: None = not recorded.
+        requested_by: The requester in one line, also of a release without a record.
         tpot: Median seconds per output token under its load; None = not measured.
     """
 
     row: ReleaseRow
     rolled_back_to: str = ""
     requester: Requester | None = None
+    requested_by: str = ""
     tpot: float | None = None
 
 

@@ -121,7 +121,7 @@ class ProcessRuntime:
         shutil.rmtree(self._root / workload.name, ignore_errors=True)
 
     def workloads(self, ledger: str, known: Sequence[Workload] = ()) -> Iterator[ObservedWorkload]:
-        """All workloads that carry the label of a ledger, and known ones that other homes started."""
+        """All workloads with the label of a ledger, and known ones that other homes started."""
         elsewhere = {one.name: one for one in known if self._is_elsewhere(one)}
         for workload in elsewhere.values():
             yield ObservedWorkload(

@@ -22,6 +22,12 @@ _LAST = (
     .order_by(TRANSITION_LOG.c.sequence.desc())
     .limit(1)
 )
+_BEGUN_BY = (
+    select(TRANSITION_LOG.c.requested_by)
+    .where(TRANSITION_LOG.c.release == _OWN.id, TRANSITION_LOG.c.flow_run_id == _OWN.flow_run_id)
+    .order_by(TRANSITION_LOG.c.sequence)
+    .limit(1)
+)
 _ROW = tuple(column for column in _OWN if column.name not in ("spec", "record", "canary"))
 _SHOWN = (
     *_ROW,
@@ -38,6 +44,7 @@ _IN_HISTORY = (
     *_ROW,
     _OWN.record["rolled_back_to"].as_string().label("rolled_back_to"),
     _OWN.record["requester"].label("requester"),
+    _BEGUN_BY.scalar_subquery().label("requested_by"),
     _OWN.record[("acceptance", "figures", "tpot_p50")].as_float().label("tpot"),
 )
 
@@ -99,7 +106,8 @@ def _entry(row: Row[Any], workloads: Sequence[Workload]) -> HistoryEntry:
     with suppress(*UNDECODABLE):  # as above
         requester = row.requester and Requester.model_validate(row.requester)
     found = release_of(row, workloads, None)
-    return HistoryEntry(found, row.rolled_back_to or "", requester, row.tpot)
+    summary = requester.summary if requester else row.requested_by or ""
+    return HistoryEntry(found, row.rolled_back_to or "", requester, summary, row.tpot)
 
 
 def _surprises(corrections: Sequence[Any], facts: Sequence[Any]) -> tuple[str, ...]:

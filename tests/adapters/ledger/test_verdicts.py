@@ -67,7 +67,7 @@ def test_a_record_of_another_version_keeps_its_shape(ledger: Ledger, url: str) -
     (shown,) = ledger.overviews.current()
     assert (shown.row.id, shown.places, shown.surprises) == (identity, (), ())
     (entry,) = ledger.overviews.history("tiny")
-    assert (entry.row.id, entry[1:]) == (identity, ("", None, None))
+    assert (entry.row.id, entry[1:]) == (identity, ("", None, "", None))
 
 
 def test_an_overview_has_what_a_list_shows_of_a_record(ledger: Ledger) -> None:
@@ -97,9 +97,9 @@ def test_a_history_has_what_it_shows_of_records_newest_first(ledger: Ledger) -> 
     ledger.releases.take_over(record)
     found = ledger.overviews.history("tiny")
     assert [one[1:] for one in found] == [
-        ("", None, None),
-        (first, requester, None),
-        ("", None, 0.02),
+        ("", None, "", None),
+        (first, requester, requester.summary, None),
+        ("", None, "", 0.02),
     ]
     rows = [ledger.releases.get(one) for one in (begun, again, first)]
     assert [one.row for one in found] == [replace(one, release=None) for one in rows]
