@@ -179,7 +179,8 @@ def size_findings(rules: Rules, held: Usage, others: Usage) -> Iterator[Finding]
     ):
         limit = getattr(rules, rule)
         if limit is not None and count > limit:
-            yield rule, field, count, f"{limit} at most"
+            whose = " for all models of an owner" if rule.startswith("owner_") else ""
+            yield rule, field, count, f"{limit} at most{whose}"
 
 
 def _has_host(rules: Rules, host: Host) -> bool:

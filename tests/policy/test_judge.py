@@ -282,6 +282,7 @@ def test_what_is_placed_counts() -> None:
     policy = EffectivePolicy(policy=Policy(api=rules))
     found = as_violations(policy, Channel.API, size_findings(rules, held, others))
     assert rules_of(found) == {"api.owner_accelerators"}
+    assert [one.allowed for one in found] == ["3 at most for all models of an owner"]
 
 
 @pytest.mark.parametrize(
