@@ -154,9 +154,9 @@ def _of_place(rules: Rules, request: Request) -> Iterator[Finding]:
             allowed = rules.host_labels[label]
             yield "host_labels", f"placement.host_labels.{label}", value, allowed
     if not placement.cluster and not allowed_hosts(rules, request.fleet).hosts:
-        hosts = tuple(host.name for host in request.fleet.hosts)
-        rule = "hosts" if not any(has_name(rules.hosts, name) for name in hosts) else "host_labels"
-        yield rule, "fleet.hosts", hosts, getattr(rules, rule)
+        names = [host.name for host in request.fleet.hosts]
+        rule = "hosts" if not any(has_name(rules.hosts, name) for name in names) else "host_labels"
+        yield rule, "fleet.hosts", ", ".join(names), getattr(rules, rule)
 
 
 def _runtimes(spec: ModelSpec) -> set[RuntimeName]:
