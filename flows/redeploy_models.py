@@ -15,6 +15,7 @@ from pydantic import Field
 from flows.dry_run import would_be
 from flows.flow_context import NO_RESULT, RunLog, keep_result, requested_run
 from flows.subflows import deploy_subflow, deployment
+from moorage.adapters.ledger.transitions import Author, writing_as
 from moorage.adapters.prefect.current_run import api_url
 from moorage.adapters.prefect.events import DRIFTED, STOPPED_EARLY, emit_model_event
 from moorage.adapters.prefect.pages import record_page, run_page
@@ -120,12 +121,13 @@ class Rollout:
         for one in self._others:
             if one.outcome == ModelOutcome.NOTIFIED:
                 emit_model_event(DRIFTED, [one.model], release=one.before, why=one.why)
-        refused = await _ask_approval(todo)
-        self._others = [*refused, *self._others]
-        left = [one for one in todo if one.model not in {other.model for other in refused}]
-        approved = [one.model for one in left if one.needs_approval]
-        with granted(approved), requested_run(requested_by):
-            return await self._finish(await self._run_waves(waves(left, wave)))
+        with requested_run(requested_by) as requester:
+            with writing_as(Author(requested_by=requester.summary)):
+                refused = await _ask_approval(todo)
+            self._others = [*refused, *self._others]
+            left = [one for one in todo if one.model not in {other.model for other in refused}]
+            with granted([one.model for one in left if one.needs_approval]):
+                return await self._finish(await self._run_waves(waves(left, wave)))
 
     async def _run_waves(self, waves: Sequence[Sequence[Intent]]) -> list[Redeployed]:
         """Run the waves; returns the outcomes of all models in order, also of those not begun."""

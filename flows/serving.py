@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from uuid import UUID
 import httpx
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import DeploymentUpdate
+from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterName
 from prefect.client.schemas.objects import ConcurrencyLimitConfig
 from prefect.deployments.runner import RunnerDeployment
 from prefect.events import DeploymentTriggerTypes
@@ -42,17 +44,35 @@ def deployments_of(path: Path) -> list[RunnerDeployment]:
     return [_deployment(entry) for entry in content["deployments"]]
 
 
-def serve_all(deployments: list[RunnerDeployment], limit: int) -> None:
+def serve_all(deployments: list[RunnerDeployment], limit: int, tell: Callable[[str], None]) -> None:
     """Register the deployments and run scheduled and requested runs until SIGINT or SIGTERM.
 
     Then current runs are cancelled, so that each undoes its effects. `prefect.serve` would kill
     them instead.
+
+    Args:
+        tell: Shows a person from which work pools deployments are taken.
     """
     fork_runs({str(one.entrypoint).rpartition(".")[0] for one in deployments})
-    asyncio.run(_serve(deployments, limit))
+    asyncio.run(_serve(deployments, limit, tell))
 
 
-async def _serve(deployments: list[RunnerDeployment], limit: int) -> None:
+async def pools_of(names: Sequence[str]) -> list[str]:
+    """The work pools that have deployments of these names."""
+    named = DeploymentFilter(name=DeploymentFilterName(any_=list(names)))
+    async with get_client() as client:
+        found = await client.read_deployments(deployment_filter=named)
+    return sorted({one.work_pool_name for one in found if one.work_pool_name})
+
+
+async def _serve(
+    deployments: list[RunnerDeployment], limit: int, tell: Callable[[str], None]
+) -> None:
+    for pool in await pools_of([one.name for one in deployments]):
+        tell(
+            f"The deployments of the work pool {pool} are served here from now on: its workers get"
+            " none of their runs, until `prefect deploy --all` gives them back."
+        )
     runner, follower = Runner(limit=limit, query_seconds=POLL_SECONDS), None
     kept = {one.name: one.schedules for one in await scheduled_deployments()}
     for deployment in deployments:

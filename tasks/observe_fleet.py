@@ -115,7 +115,7 @@ def _observe(
     identity, limits = ledger().identity, settings()
     used = defaultdict[Place, dict[str, Workload]](dict)
     for one in workloads:
-        used[place_of(one)][one.name] = one
+        used[place_of(one)].setdefault(one.name, one)  # as recorded, before as planned
 
     def find(place: Place) -> tuple[ObservedWorkload, ...]:
         return list_workloads(place, identity, limits, tuple(used.get(place, {}).values()))

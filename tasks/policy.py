@@ -109,8 +109,9 @@ async def require_allowed(spec: ModelSpec, fleet: Fleet, applied_from: str = "")
 @threaded
 def require_allowed_adapter(adapter: AdapterSpec) -> None:
     """Refuse an adapter from a folder outside the policy's `file_roots`."""
-    policy, channel = load_policy(settings()), _channel.get()
+    channel = _channel.get()
     _require_own_environment(channel)
+    policy = load_policy(settings())
     roots = roots_of(policy.policy.rules(channel).file_roots, settings())
     found = judge.folder_findings(folders_of_adapter(adapter), roots)
     _require_none(judge.as_violations(policy, channel, found))
@@ -129,8 +130,9 @@ def _fleet_of_run(fleet: Fleet) -> tuple[Fleet, tuple[Violation, ...]]:
     """The fleet of a run, and the policy violations of a fleet that it brought."""
     if fleet == _fleet.get():
         return fleet, ()
-    policy, channel = load_policy(settings()), _channel.get()
+    channel = _channel.get()
     _require_own_environment(channel)
+    policy = load_policy(settings())
     if channel == Channel.CLI and fleet == Fleet():
         return fleet, ()
     own = load_site_fleet(policy, settings())

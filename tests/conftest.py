@@ -21,6 +21,10 @@ LOGINS = (
     "PREFECT_SERVER_CORS_ALLOWED_ORIGINS",
 )
 
+# In a shell of a team, tests would retire the team's models.
+for name in ("MOORAGE_LEDGER_URL", "PREFECT_API_URL"):
+    os.environ.pop(name, None)
+
 # Tests do not touch the user's home, and their commands leave no server running.
 os.environ["MOORAGE_HOME"] = tempfile.mkdtemp(prefix="moorage-tests-")
 os.environ["MOORAGE_SERVER"] = "temporary"

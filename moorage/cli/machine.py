@@ -1,9 +1,11 @@
 """`moorage doctor` and `schema`: check this machine, and read engines' arguments."""
 
 import importlib.metadata
+import os
 import platform
 import shutil
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,6 +14,7 @@ from moorage.adapters.engines.schema_extraction import schema_of_image, schema_o
 from moorage.adapters.engines.schema_store import SchemaStore, shipped_schemas
 from moorage.adapters.hosts.survey import docker_version, survey_host
 from moorage.adapters.ledger import Ledger
+from moorage.adapters.prefect.settings_files import may_know_a_server
 from moorage.adapters.system.settings import Settings
 from moorage.cli.fleet import print_check
 from moorage.cli.options import AsJson
@@ -93,6 +96,7 @@ def _examine(settings: Settings) -> list[Check]:
     return [
         _found("Python", platform.python_version()),
         _found("Prefect", importlib.metadata.version("prefect")),
+        *_prefect_server(),
         _ledger(settings),
         _found("disk", room if free >= LITTLE_DISK else "", room, MORE_DISK),
         _found("model defaults", _transformers(), WRITTEN_ONLY, CONFIGS),
@@ -120,6 +124,20 @@ def _found(name: str, found: str, missing: str = "", fix: str = "") -> Check:
     if found:
         return Check(name=name, state="ok", found=found)
     return Check(name=name, state="absent", found=missing, fix=fix)
+
+
+def _prefect_server() -> list[Check]:
+    """The configured server; nothing where commands start their own."""
+    if not may_know_a_server(Path.cwd(), os.environ):
+        return []
+    from moorage.adapters.prefect.api_login import reached_server  # noqa: PLC0415  (imports Prefect)
+
+    name = "Prefect server"
+    try:
+        url = reached_server()
+    except Failure as failure:
+        return [Check(name=name, state="broken", found=failure.detail, fix=failure.suggestion)]
+    return [_found(name, url)] if url else []
 
 
 def _ledger(settings: Settings) -> Check:

@@ -42,7 +42,8 @@ def show(
         show_document(release_document(record, line, now))
     else:
         state = f"{row.state} ({row.cause or 'in progress'})"
-        say(f"{row.id} is {state}; it has no record. Its flow run is {row.flow_run_id}.")
+        by = f", requested by {line[0].requested_by}" if line[0].requested_by else ""
+        say(f"{row.id} is {state}; it has no record. Its flow run is {row.flow_run_id}{by}.")
         show_document(Document(title=row.id, sections=(timeline_section(line, now),)))
     if url := _run_url(row.flow_run_id):
         say(f"\n{url}")

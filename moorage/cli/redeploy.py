@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import TypeAdapter, ValidationError
 
+from moorage.adapters.system.process import command_line_user
 from moorage.cli.dry_run import call_dry_run
 from moorage.cli.flows import call_flow
 from moorage.cli.options import (
@@ -142,10 +143,16 @@ def approvals(
     if as_json:
         return dump(found)
     shown = [
-        (one.id[:8], one.name, f"{one.until:%Y-%m-%d %H:%M:%S} UTC" if one.until else "")
+        (
+            one.id[:8],
+            one.name,
+            one.requested_by,
+            f"{one.until:%Y-%m-%d %H:%M:%S} UTC" if one.until else "",
+        )
         for one in found
     ]
-    print_table(("run", "name", "refused after"), shown, empty="No flow run waits for approval.")
+    header = ("run", "name", "requested by", "refused after")
+    print_table(header, shown, empty="No flow run waits for approval.")
     for one in found if plan else ():
         show_markdown(f"{one.name}\n\n{one.plan}")
     return None
@@ -166,7 +173,8 @@ def approve(
     with err.status("Prefect starts"):
         from moorage.adapters.prefect.approvals import answer, find_approval  # noqa: PLC0415
 
-    reply = Answer(approve=not refuse, note=note)
+    person = command_line_user().account
+    reply = Answer(approve=not refuse, note=f"{note} ({person})" if note else f"by {person}")
     one = find_approval(named)
     answer(one, reply)
     text = f"{'Refused' if refuse else 'Approved'} {one.name}"

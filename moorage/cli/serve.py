@@ -74,7 +74,7 @@ def serve_flows(
         with suppress(Failure):  # the ledger may answer later
             for address in gateway_addresses(open_ledger()):
                 say(f"models {address}")
-        serve_all(deployments, limit)
+        serve_all(deployments, limit, say)
 
 
 def show_login(*, as_json: bool) -> None:

@@ -154,9 +154,9 @@ def _of_place(rules: Rules, request: Request) -> Iterator[Finding]:
             allowed = rules.host_labels[label]
             yield "host_labels", f"placement.host_labels.{label}", value, allowed
     if not placement.cluster and not allowed_hosts(rules, request.fleet).hosts:
-        hosts = tuple(host.name for host in request.fleet.hosts)
-        rule = "hosts" if not any(has_name(rules.hosts, name) for name in hosts) else "host_labels"
-        yield rule, "fleet.hosts", hosts, getattr(rules, rule)
+        names = [host.name for host in request.fleet.hosts]
+        rule = "hosts" if not any(has_name(rules.hosts, name) for name in names) else "host_labels"
+        yield rule, "fleet.hosts", ", ".join(names), getattr(rules, rule)
 
 
 def _runtimes(spec: ModelSpec) -> set[RuntimeName]:
@@ -179,7 +179,8 @@ def size_findings(rules: Rules, held: Usage, others: Usage) -> Iterator[Finding]
     ):
         limit = getattr(rules, rule)
         if limit is not None and count > limit:
-            yield rule, field, count, f"{limit} at most"
+            whose = " for all models of an owner" if rule.startswith("owner_") else ""
+            yield rule, field, count, f"{limit} at most{whose}"
 
 
 def _has_host(rules: Rules, host: Host) -> bool:

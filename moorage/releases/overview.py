@@ -33,15 +33,15 @@ class HistoryEntry(NamedTuple):
     Attributes:
         rolled_back_to: Earlier release whose plan it reuses; empty = it has a new plan.
         requester: Requester of its deploy; None = not recorded, or not yet.
+        requested_by: The requester in one line, also without a record; empty = unknown.
         tpot: Median seconds per output token under its load; None = not measured.
-        requested_by: The requester in one line, also of a release in progress; empty = unknown.
     """
 
     row: ReleaseRow
     rolled_back_to: str = ""
     requester: Requester | None = None
-    tpot: float | None = None
     requested_by: str = ""
+    tpot: float | None = None
 
 
 def place_of_seat(host: str, accelerator_type: str, accelerators: Iterable[int]) -> str:

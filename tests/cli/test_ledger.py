@@ -98,10 +98,12 @@ def test_show_gives_programs_states_times_causes_and_the_pages_of_the_runs(
 
 def test_a_release_without_a_record_shows_where_it_is(run: Run, ledger: Ledger) -> None:
     release = ledger.releases.begin(a_spec(), "", "run-1")
-    ledger.releases.move(release, ReleaseState.ANALYZING)
+    with writing_as(Author("run-1", requested_by="ann@laptop, command line")):
+        ledger.releases.move(release, ReleaseState.ANALYZING)
     shown = run("show", release).stdout
     assert f"{release} is analyzing (in progress); it has no record. " in shown
-    assert "Its flow run is run-1." in shown
+    assert "Its flow run is run-1, requested by ann@laptop, command line." in shown
+    assert "ann@laptop, command line" in run("history", "tiny").stdout, "also of a killed run"
     assert [one["state"] for one in as_json(run("show", release, "--json"))["states"]] == [
         "pending",
         "analyzing",

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from moorage.adapters.system.process import command_line_user
 from tests.e2e.conftest import lifecycle_program, process_engine
 from tests.e2e.workplace import Workplace
 from tests.prefect_server import PrefectServer
@@ -52,12 +53,15 @@ def test_a_deploy_waits_for_a_person_and_shows_its_plan(
     assert "--served-model-name" in waiting["plan"], "the plan is the exact command line"
     assert "\n\n## Placement\n\n" in waiting["plan"], "it is Markdown for a person"
     assert workplace.releases("agreed") == [], "nothing is claimed while a person thinks"
-    assert run["id"][:8] in workplace.run("approvals").stdout
+    listed = workplace.run("approvals").stdout
+    assert run["id"][:8] in listed
+    assert "Prefect's API" in listed, "who wants it"
 
     workplace.run("approve", name, "--note", "go on")
     done = served.ended(run["id"])
     assert done["state"]["type"] == "COMPLETED", done["state"]["message"]
-    until(lambda: "approved: go on" in served.log(run["id"]))
+    answered = f"approved: go on ({command_line_user().account})"
+    until(lambda: answered in served.log(run["id"]))
     assert workplace.json("approvals") == []
 
     again = deploy("agreed")
@@ -65,8 +69,9 @@ def test_a_deploy_waits_for_a_person_and_shows_its_plan(
         "no approval of an unchanged model"
     )
     redeployed = redeploy(served, workplace, names=[name], force=True)
-    waiting_runs(served, workplace, redeployed)
-    workplace.run("approve", redeployed["id"])
+    (waiting,) = waiting_runs(served, workplace, redeployed)
+    assert "Prefect's API" in waiting["requested_by"]
+    workplace.run("approve", name)  # as its log advises
     assert served.ended(redeployed["id"])["state"]["message"] == "1 redeployed"
     assert [row.number for row in workplace.releases("agreed")] == [2, 1]
 

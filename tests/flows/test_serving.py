@@ -7,18 +7,21 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import cloudpickle
 import pytest
 import typer
 from prefect import Flow
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.deployments.runner import RunnerDeployment
 from prefect.events.schemas.deployment_triggers import BaseDeploymentTrigger
 from prefect.flows import load_flow_from_entrypoint
 from prefect.utilities.callables import parameter_schema
 from ruamel.yaml import YAML
 
-from flows.serving import deployments_of
+from flows.serving import deployments_of, pools_of
 from moorage.adapters.files.specs import load_spec
 from moorage.cli.serve import project_file, served_folder
 from moorage.spec import ModelSpec
@@ -208,3 +211,16 @@ def test_every_flow_can_be_sent_to_the_process_that_runs_it() -> None:
     words = [sys.executable, "-c", LOAD]
     loaded = subprocess.run(words, input=pickle.dumps(sent), capture_output=True, check=True)
     assert loaded.stdout.decode() == ""
+
+
+@pytest.mark.server
+@pytest.mark.usefixtures("flows_run_there")
+async def test_the_work_pools_that_lose_deployments_are_known() -> None:
+    name, pool = f"of-a-pool-{uuid4().hex[:8]}", f"pool-{uuid4().hex[:8]}"
+    async with get_client() as client:
+        await client.create_work_pool(WorkPoolCreate(name=pool, type="process"))
+        flow = await client.create_flow_from_name("taken")
+        await client.create_deployment(flow, name, work_pool_name=pool)
+        await client.create_deployment(flow, f"{name}-served")
+    assert await pools_of([name, f"{name}-served"]) == [pool]
+    assert await pools_of([f"{name}-served"]) == []

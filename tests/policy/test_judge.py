@@ -268,6 +268,13 @@ def test_every_other_rule_refuses_on_either_side(
     assert violations(EffectivePolicy(), wanted) == ()
 
 
+def test_a_fleet_without_an_allowed_host_is_named_by_its_hosts() -> None:
+    fleet = Fleet.model_validate({"hosts": [{"name": "a"}, {"name": "b"}]})
+    written = EffectivePolicy(policy=Policy(api=Rules(hosts=("gpu-*",))))
+    (found,) = violations(written, request({}, fleet=fleet))
+    assert (found.field, found.found) == ("fleet.hosts", "'a, b'")
+
+
 def test_hosts_that_a_rule_leaves_out_are_taken_out_of_the_fleet() -> None:
     hosts = [{"name": "a", "labels": {"pool": "batch"}}, {"name": "b"}]
     fleet = Fleet.model_validate({"hosts": hosts})
@@ -282,6 +289,7 @@ def test_what_is_placed_counts() -> None:
     policy = EffectivePolicy(policy=Policy(api=rules))
     found = as_violations(policy, Channel.API, size_findings(rules, held, others))
     assert rules_of(found) == {"api.owner_accelerators"}
+    assert [one.allowed for one in found] == ["3 at most for all models of an owner"]
 
 
 @pytest.mark.parametrize(

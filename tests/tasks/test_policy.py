@@ -69,8 +69,10 @@ def test_a_run_of_the_api_sets_nothing_of_its_process(
 ) -> None:
     context = SimpleNamespace(flow_run=SimpleNamespace(job_variables=brought, created_by=None))
     monkeypatch.setattr("prefect.context.FlowRunContext.get", lambda: context)
-    with pytest.raises(Failure, match=named) as raised:
-        asyncio.run(policy.settled_fleet(Fleet()))
+    with monkeypatch.context() as patched:  # its messages would show what the file contains
+        patched.setattr(policy, "load_policy", lambda _: pytest.fail("read the file of the run"))
+        with pytest.raises(Failure, match=named) as raised:
+            asyncio.run(policy.settled_fleet(Fleet()))
     assert raised.value.cause is Cause.POLICY_REFUSED
     with policy.channel_scope(Channel.CLI):
         asyncio.run(policy.settled_fleet(Fleet()))

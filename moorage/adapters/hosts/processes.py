@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -78,6 +78,8 @@ class ProcessRuntime:
     def observe(self, workload: Workload) -> Observation:
         """The process's state."""
         state = self._state(workload.name)
+        if self._is_elsewhere(workload):
+            return Observation(running=True, detail=f"process {_pid(workload)} runs")
         if not state:
             return Observation(running=False, detail="the process is gone")
         if _lives(state):
@@ -95,14 +97,19 @@ class ProcessRuntime:
 
     def logs(self, workload: Workload, tail: int) -> str:
         """The last lines of a workload's log, redacted."""
-        return redact(log_of_file(self._root / workload.name / "log", tail))
+        return redact(log_of_file(self._home(workload)._root / workload.name / "log", tail))
 
     def stop(self, workload: Workload, grace_seconds: float) -> None:
         """Send SIGTERM, SIGKILL after the grace period; then remove the workload's folder.
 
         Only the engine gets the first signal, as in a container: vLLM's workers would exit at once
         on SIGTERM, and its requests could not finish.
+
+        Raises:
+            Failure: `HOST_UNAUTHORIZED` when it runs and belongs to another user.
         """
+        if (home := self._home(workload)) is not self:
+            home.stop(workload, grace_seconds)
         give_up = time.monotonic() + grace_seconds
         if grace_seconds and _lives(state := self._state(workload.name)):
             found = self._processes(workload.name)
@@ -113,11 +120,21 @@ class ProcessRuntime:
         _end(self._processes(workload.name), 0)
         shutil.rmtree(self._root / workload.name, ignore_errors=True)
 
-    def workloads(self, ledger: str) -> Iterator[ObservedWorkload]:
-        """All workloads that carry the label of a ledger."""
+    def workloads(self, ledger: str, known: Sequence[Workload] = ()) -> Iterator[ObservedWorkload]:
+        """All workloads with the label of a ledger, and known ones that other homes started."""
+        elsewhere = {one.name: one for one in known if self._is_elsewhere(one)}
+        for workload in elsewhere.values():
+            yield ObservedWorkload(
+                name=workload.name,
+                identity=workload.identity,
+                release=workload.release,
+                running=True,
+                state=f"process {_pid(workload)} runs",
+                since=datetime.fromtimestamp(psutil.Process(_pid(workload)).create_time(), UTC),
+            )
         for folder in sorted(self._root.iterdir()) if self._root.is_dir() else []:
             labels, state = read_json(str(folder / LABELS_FILE)), self._state(folder.name)
-            if labels.get(LABEL_LEDGER) != ledger:
+            if labels.get(LABEL_LEDGER) != ledger or folder.name in elsewhere:
                 continue
             pid, alive = state.get("pid", 0), _lives(state)
             with suppress(OSError):  # another process has removed it
@@ -168,6 +185,28 @@ class ProcessRuntime:
     def _state(self, name: str) -> dict[str, Any]:
         return read_json(str(self._root / name / STATE_FILE))
 
+    def _is_elsewhere(self, workload: Workload) -> bool:
+        """Whether it runs, started by a command with another MOORAGE_HOME and the same ledger."""
+        if not workload.identity or _lives(self._state(workload.name)):
+            return False
+        pid, _, started_at = workload.identity.partition("@")
+        return is_alive(int(pid), int(started_at))
+
+    def _home(self, workload: Workload) -> ProcessRuntime:
+        """The runtime of the MOORAGE_HOME that started it."""
+        if not self._is_elsewhere(workload):
+            return self
+        try:
+            folder = psutil.Process(_pid(workload)).environ().get(MARK)
+        except psutil.NoSuchProcess:
+            return self
+        except psutil.AccessDenied as error:
+            detail = f"process {_pid(workload)} of {workload.name} belongs to another user"
+            advice = "Only that user, or flows that `moorage serve` runs as that user, can stop it."
+            raise Failure(Cause.HOST_UNAUTHORIZED, detail, suggestion=advice) from error
+        root = Path(folder).parent if folder else self._root
+        return self if root == self._root else ProcessRuntime(root)
+
     def _processes(self, name: str) -> list[psutil.Process]:
         """All processes of a workload, found by `MARK`, including those of a killed flow."""
         found = []
@@ -187,6 +226,10 @@ def _poll(read: Callable[[], T | None], seconds: float) -> T | None:
 
 def _lives(state: dict[str, Any]) -> bool:
     return bool(state) and is_alive(state["pid"], state["started_at"])
+
+
+def _pid(workload: Workload) -> int:
+    return int(workload.identity.partition("@")[0])
 
 
 def _inherited_variables() -> dict[str, str]:

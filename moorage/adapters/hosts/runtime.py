@@ -71,9 +71,10 @@ def list_workloads(
     """All workloads of a place that carry the label of a ledger, and all helpers.
 
     A Ray cluster has no labels: only the `known` workloads, which should run there, are queried.
+    Known processes are also found if another MOORAGE_HOME of the ledger started them.
     """
     if place.runtime == RuntimeName.PROCESS:
-        return tuple(_processes(settings).workloads(ledger))
+        return tuple(_processes(settings).workloads(ledger, known))
     if place.runtime == RuntimeName.RAY:
         return tuple(_application(one, settings) for one in known)
     from moorage.adapters.docker.container_states import list_own  # noqa: PLC0415  (see above)

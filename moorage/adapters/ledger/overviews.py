@@ -22,9 +22,9 @@ _LAST = (
     .order_by(TRANSITION_LOG.c.sequence.desc())
     .limit(1)
 )
-_REQUESTED_BY = (
+_BEGUN_BY = (
     select(TRANSITION_LOG.c.requested_by)
-    .where(TRANSITION_LOG.c.release == _OWN.id)
+    .where(TRANSITION_LOG.c.release == _OWN.id, TRANSITION_LOG.c.flow_run_id == _OWN.flow_run_id)
     .order_by(TRANSITION_LOG.c.sequence)
     .limit(1)
 )
@@ -44,8 +44,8 @@ _IN_HISTORY = (
     *_ROW,
     _OWN.record["rolled_back_to"].as_string().label("rolled_back_to"),
     _OWN.record["requester"].label("requester"),
+    _BEGUN_BY.scalar_subquery().label("requested_by"),
     _OWN.record[("acceptance", "figures", "tpot_p50")].as_float().label("tpot"),
-    _REQUESTED_BY.scalar_subquery().label("requested_by"),
 )
 
 
@@ -106,8 +106,8 @@ def _entry(row: Row[Any], workloads: Sequence[Workload]) -> HistoryEntry:
     with suppress(*UNDECODABLE):  # as above
         requester = row.requester and Requester.model_validate(row.requester)
     found = release_of(row, workloads, None)
-    requested_by = requester.summary if requester else row.requested_by or ""
-    return HistoryEntry(found, row.rolled_back_to or "", requester, row.tpot, requested_by)
+    summary = requester.summary if requester else row.requested_by or ""
+    return HistoryEntry(found, row.rolled_back_to or "", requester, summary, row.tpot)
 
 
 def _surprises(corrections: Sequence[Any], facts: Sequence[Any]) -> tuple[str, ...]:

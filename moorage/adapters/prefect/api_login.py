@@ -202,6 +202,21 @@ def require_login_of_other(url: str, *, no_login: bool) -> None:
     raise login_refused()
 
 
+def reached_server() -> str:
+    """Address of the configured API, once it accepts this login; empty = none is configured.
+
+    Raises:
+        Failure: `SERVER_UNAVAILABLE`, or `BAD_SETTING` when it wants another login.
+    """
+    api = get_current_settings().api
+    if not api.url:
+        return ""
+    sign_in()
+    if api.key or _answers(api.url, login=client_login()):
+        return api.url
+    raise login_refused()
+
+
 def current_login() -> str:
     """The login of the server for this user's commands: the configured one, else this home's."""
     return configured_login() or provide_login(Settings().root)[0]

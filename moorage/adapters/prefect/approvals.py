@@ -16,7 +16,9 @@ from prefect.runtime import flow_run
 from prefect.settings import get_current_settings
 from prefect.states import Running
 from pydantic import Field
+from pydantic.config import JsonDict
 
+from moorage.adapters.ledger.transitions import author
 from moorage.adapters.prefect.api_errors import server_failures
 from moorage.adapters.prefect.api_login import sign_in, use_kept_server
 from moorage.adapters.prefect.events import TIMED_OUT, emit_model_event
@@ -48,6 +50,9 @@ async def ask_on_server(question: Question, invitation: str) -> Answer:
     """
     get_run_logger().info("%s", invitation)
     form = Approval.with_initial_data(description=question.plan)
+    # The run's parameters do not tell: a spec may be the name of a file, a redeploy has labels.
+    facts: JsonDict = {"models": list(question.models), "requested_by": author().requested_by}
+    form.model_config["json_schema_extra"] = facts
     with server_failures():
         try:
             async with asyncio.timeout(question.seconds):
@@ -76,6 +81,7 @@ class PendingApproval(Value):
 
     Attributes:
         model: Empty for several models.
+        requested_by: The requester in one line; empty = unknown.
         until: Time at which the wait ends without approval, UTC; None = unknown.
         plan: Markdown.
     """
@@ -83,6 +89,7 @@ class PendingApproval(Value):
     id: str
     name: str
     model: str
+    requested_by: str
     until: datetime | None
     plan: str
 
@@ -137,17 +144,20 @@ def _read(client: SyncPrefectClient, run: FlowRun) -> PendingApproval | None:
     if not keys or not run.state:
         return None
     try:
-        if SCHEMA not in client.read_flow_run_input(run.id, keys["schema"]).lower():
+        schema = client.read_flow_run_input(run.id, keys["schema"])
+        if SCHEMA not in schema.lower():
             return None
         plan = json.loads(client.read_flow_run_input(run.id, keys["description"]))
     except PrefectHTTPStatusError:
         return None
     ends = run.state.state_details.pause_timeout
-    spec = run.parameters.get("spec")
+    form = json.loads(schema)
+    models = form.get("models", [])
     return PendingApproval(
         id=str(run.id),
         name=run.name,
-        model=spec.get("name", "") if isinstance(spec, dict) else "",
+        model=models[0] if len(models) == 1 else "",
+        requested_by=form.get("requested_by", ""),
         until=ends and ends - timedelta(seconds=SERVER_SECONDS),
         plan=plan,
     )

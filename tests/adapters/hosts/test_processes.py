@@ -226,6 +226,56 @@ def test_a_workload_of_another_home_is_left_alone(runtime: ProcessRuntime, tmp_p
     other.stop(workload, 5)
 
 
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[Workload]:
+    """What a command with another home and the same ledger started."""
+    other = ProcessRuntime(tmp_path / "other")
+    workload = other.start(python("print('hello', flush=True); import time; time.sleep(60)"), {})
+    yield workload
+    other.stop(workload, 0)
+
+
+def test_what_another_home_started_runs_for_all_who_know_it(
+    runtime: ProcessRuntime, elsewhere: Workload
+) -> None:
+    assert runtime.observe(elsewhere).running
+    (found,) = runtime.workloads("another ledger", [elsewhere])
+    assert (found.name, found.identity, found.running) == (NAME, elsewhere.identity, True)
+    until(lambda: "hello" in runtime.logs(elsewhere, 1))
+
+
+def test_what_another_home_started_is_stopped_by_all_who_know_it(
+    runtime: ProcessRuntime, elsewhere: Workload, tmp_path: Path
+) -> None:
+    runtime.stop(elsewhere, 5)
+    assert not psutil.pid_exists(pid_of(elsewhere))
+    assert not runtime.observe(elsewhere).running
+    assert list((tmp_path / "other").iterdir()) == []
+
+
+def test_a_leftover_of_this_home_does_not_hide_what_another_one_runs(
+    runtime: ProcessRuntime, elsewhere: Workload
+) -> None:
+    ended(runtime, runtime.start(running("true"), {}))
+    assert runtime.observe(elsewhere).running
+    listed = runtime.workloads("", [elsewhere])
+    assert [one.identity for one in listed] == [elsewhere.identity]
+
+
+def test_what_another_user_runs_is_not_taken_for_stopped(
+    runtime: ProcessRuntime, elsewhere: Workload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(process: psutil.Process) -> dict[str, str]:
+        raise psutil.AccessDenied(process.pid)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(psutil.Process, "environ", denied)
+        with pytest.raises(Failure, match="belongs to another user") as caught:
+            runtime.stop(elsewhere, 5)
+    assert caught.value.cause is Cause.HOST_UNAUTHORIZED
+    assert runtime.observe(elsewhere).running
+
+
 def seen_environment(workload: Workload) -> dict[str, str]:
     return psutil.Process(pid_of(workload)).environ()
 

@@ -68,7 +68,7 @@ def test_a_record_of_another_version_keeps_its_shape(ledger: Ledger, url: str) -
     (shown,) = ledger.overviews.current()
     assert (shown.row.id, shown.places, shown.surprises) == (identity, (), ())
     (entry,) = ledger.overviews.history("tiny")
-    assert (entry.row.id, entry[1:]) == (identity, ("", None, None, ""))
+    assert (entry.row.id, entry[1:]) == (identity, ("", None, "", None))
 
 
 def test_an_overview_has_what_a_list_shows_of_a_record(ledger: Ledger) -> None:
@@ -94,15 +94,15 @@ def test_a_history_has_what_it_shows_of_records_newest_first(ledger: Ledger) -> 
     first = starting(ledger)
     ledger.releases.take_over(a_release(first, acceptance=Acceptance(figures=load)))
     again = starting(ledger)
-    with writing_as(Author("a run", requested_by="bob on laptop")):
+    with writing_as(Author(requested_by="bob on laptop")):
         begun = starting(ledger)
     record = a_release(again, replaced=first, rolled_back_to=first, requester=requester)
     ledger.releases.take_over(record)
     found = ledger.overviews.history("tiny")
     assert [one[1:] for one in found] == [
-        ("", None, None, "bob on laptop"),
-        (first, requester, None, requester.summary),
-        ("", None, 0.02, ""),
+        ("", None, "bob on laptop", None),
+        (first, requester, requester.summary, None),
+        ("", None, "", 0.02),
     ]
     rows = [ledger.releases.get(one) for one in (begun, again, first)]
     assert [one.row for one in found] == [replace(one, release=None) for one in rows]
