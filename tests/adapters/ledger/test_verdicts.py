@@ -94,8 +94,9 @@ def test_a_history_has_what_it_shows_of_records_newest_first(ledger: Ledger) -> 
     first = starting(ledger)
     ledger.releases.take_over(a_release(first, acceptance=Acceptance(figures=load)))
     again = starting(ledger)
-    with writing_as(Author(requested_by="bob on laptop")):
-        begun = starting(ledger)
+    with writing_as(Author("a run", requested_by="bob on laptop")):
+        begun = ledger.releases.begin(a_spec(name="tiny"), "", "a run")
+        ledger.releases.move(begun, ReleaseState.SCHEDULED)
     record = a_release(again, replaced=first, rolled_back_to=first, requester=requester)
     ledger.releases.take_over(record)
     found = ledger.overviews.history("tiny")
