@@ -81,8 +81,7 @@ async def redeploy_models(
         wave: Models in a wave: a number, or a share of the models to redeploy, such as 25%.
         at_once: Models of a wave that are deployed at the same time.
         pause_seconds: Seconds between two waves.
-        stop_at: When to stop: at the `first` failure, `never`, or at a share of failures such as
-            20%.
+        stop_at: When to stop: at the `first` failure, `never`, or at a share of failures (`20%`).
         dry_run: Only show the plan.
         requested_by: The requester, for the record; not verified.
     """
