@@ -161,7 +161,7 @@ class GgufMemory:
             cache_bytes=terms[1].bytes,
         )
 
-    def ram_beside(self, tokens: int, slots: int) -> int:
+    def ram_of_layers(self, tokens: int, slots: int) -> int:
         """Bytes of RAM for the layers that stay off the accelerators, and for the input."""
         there = self._on_accelerators(tokens, slots)[1].bytes
         _, cache, *others = self.terms(tokens, slots)

@@ -50,7 +50,7 @@ class Filters:
             (True, self._runs_the_engine),
             (True, self._has_a_port if port == "auto" else self._has_the_port),
             (placement.ram != "auto", self._has_the_ram),
-            (any(self._ram.values()), self._has_the_ram_beside),
+            (any(self._ram.values()), self._has_the_ram_with_it),
             (request.must_span, self._can_be_joined),
             (by_rules, self._has_accelerators),
         )
@@ -188,7 +188,7 @@ class Filters:
             raise ram_refusal(view.host, self._request.ram, view.room.ram)
         return view
 
-    def _has_the_ram_beside(self, view: HostView) -> HostView:
+    def _has_the_ram_with_it(self, view: HostView) -> HostView:
         """Keep the accelerators for which the host has the accompanying RAM."""
         if not view.groups:
             return view

@@ -32,7 +32,7 @@ class Request:
         stated: The parallelism that the user's arguments state; None = they state none.
         images: Finds the hosts that have its image.
         joined_by: The mechanism that joins its hosts, if it spans several.
-        ram_beside: Bytes of RAM for layers that are not on its accelerators.
+        ram_of_layers: Bytes of RAM for layers that are not on its accelerators.
         layers: Layers on its accelerators; 0 = all.
     """
 
@@ -43,7 +43,7 @@ class Request:
     images: ImagesThere
     joined_by: Distributed
     stated: Parallelism | None = None
-    ram_beside: int = 0
+    ram_of_layers: int = 0
     layers: int = 0
 
     @property
@@ -95,7 +95,7 @@ class Request:
 
     def ram_for(self, accelerator_type: str, claimed: int) -> int:
         """Bytes of RAM that go with `claimed` bytes of accelerators of a type on one host."""
-        ram = self.ram + self.ram_beside + self.engine.ram_asleep(self.spec, self.profile)
+        ram = self.ram + self.ram_of_layers + self.engine.ram_asleep(self.spec, self.profile)
         return ram + self.engine.ram_on_accelerators(self.spec, accelerator_type, claimed)
 
     @property
@@ -144,7 +144,7 @@ class Request:
         return replace(
             self,
             demand=Demand(part, wanted),
-            ram_beside=part.ram_beside(wanted.context, wanted.concurrency),
+            ram_of_layers=part.ram_of_layers(wanted.context, wanted.concurrency),
             layers=layers,
         )
 

@@ -113,7 +113,7 @@ def _in_ram(request: Request) -> str:
     """A note on the number of layers on accelerators, if some stay in RAM."""
     if not request.layers:
         return ""
-    every, ram = request.divisible_layers, human_bytes(request.ram_beside)
+    every, ram = request.divisible_layers, human_bytes(request.ram_of_layers)
     return f"; {request.layers} of {every} layers, as many as fit, the others take {ram} of RAM"
 
 

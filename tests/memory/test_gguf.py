@@ -203,7 +203,7 @@ def test_layers_that_stay_in_ram_take_their_weights_and_cache_there(head: dict[s
     assert sizes["kv_cache"] == before["kv_cache"] // 2
     assert sizes["activation"] == before["activation"] + 5 * GIB
     ram = 6 * GIB + before["kv_cache"] // 2 + before["activation"]
-    assert memory.ram_beside(4096, 2) == ram
+    assert memory.ram_of_layers(4096, 2) == ram
 
 
 @pytest.mark.parametrize("parts", [{}, {"blk.1": GIB}])
@@ -256,7 +256,7 @@ def test_a_draft_model_stays_on_the_accelerators_with_few_layers() -> None:
     alone, with_draft = (
         GgufMemory(header, parse_words(()), loaded).with_layers(1) for loaded in (None, draft)
     )
-    assert with_draft.ram_beside(4096, 1) == alone.ram_beside(4096, 1)
+    assert with_draft.ram_of_layers(4096, 1) == alone.ram_of_layers(4096, 1)
     need = with_draft.need(QUERY)
     assert isinstance(need, Need)
     found = need.term("draft")

@@ -51,7 +51,7 @@ def test_as_many_layers_as_fit_are_on_the_accelerator_and_the_others_in_ram() ->
     assert 15 < found.layers < 24
     assert found.ram_bytes > (LAYERS - found.layers) * GIB
     assert found.tokens == 8192  # each further token would displace layers
-    claim = MEMORY.with_layers(found.layers).ram_beside(8192, 1)
+    claim = MEMORY.with_layers(found.layers).ram_of_layers(8192, 1)
     assert f"{found.layers} of {LAYERS} layers, as many as fit" in found.reason
     assert found.ram_bytes - claim < GIB
     assert found.need

@@ -151,7 +151,7 @@ def serve(host: str, port: int, names: Collection[str], idle_seconds: float = 0)
         temporary_settings,
     )
 
-    from moorage.adapters.prefect.parameter_errors import tell_mistakes  # noqa: PLC0415
+    from moorage.adapters.prefect.parameter_errors import patch_parameter_errors  # noqa: PLC0415
 
     settings = get_current_settings().server
     named = [one.strip() for one in settings.api.cors_allowed_origins.split(",")]
@@ -160,7 +160,7 @@ def serve(host: str, port: int, names: Collection[str], idle_seconds: float = 0)
         temporary_settings({PREFECT_SERVER_CORS_ALLOWED_ORIGINS: ",".join(origins)}),
         _sqlite_writers_in_turn(),
     ):
-        tell_mistakes()
+        patch_parameter_errors()
         guarded: App = Guard(create_app(final=True), names, origins, exposed=not _is_loopback(host))
         uvicorn.run(
             IdleWatch(guarded, idle_seconds) if idle_seconds else guarded,

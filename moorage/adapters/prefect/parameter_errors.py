@@ -27,7 +27,7 @@ INSIDE = frozenset({"additionalProperties", "required"})
 """Keywords that restrict the keys inside a value."""
 
 
-def tell_mistakes() -> None:
+def patch_parameter_errors() -> None:
     """Make the API and the forms of the server in this process report mistakes in these words."""
     from prefect.server.api import deployments  # noqa: PLC0415  (takes seconds)
     from prefect.server.api.ui import schemas  # noqa: PLC0415
