@@ -156,8 +156,9 @@ def test_a_mistake_is_told_with_its_path_and_a_suggestion(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str
 ) -> None:
     monkeypatch.setenv("MOORAGE_POLICY", str(written_policy(tmp_path / "p.yaml", text)))
-    with pytest.raises(InvalidFile, match=message):
+    with pytest.raises(InvalidFile, match=message) as raised:
         load_policy(Settings())
+    assert "moorage explain policy" in raised.value.suggestion
 
 
 def test_the_fleet_of_the_policy_is_the_workers(
