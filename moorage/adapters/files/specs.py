@@ -37,7 +37,7 @@ STDIN = Path("-")
 WHOLE_FILE = "Correct the file; `moorage init NAME SOURCE` writes one to start from."
 """Suggestion for a spec file that is wrong as a whole, not in a field."""
 
-POLICY_FILE = "Correct the policy file named above; `moorage explain policy` lists its fields."
+POLICY_ADVICE = "Correct the policy file named above; `moorage explain policy` lists its fields."
 """Suggestion for the one file that is a setting."""
 
 
@@ -46,7 +46,7 @@ class InvalidFile(Failure):
 
     def __init__(self, cause: Cause, problems: list[Problem]) -> None:
         is_whole = cause == Cause.BAD_SPEC and not any(one.path for one in problems)
-        advice = POLICY_FILE if cause == Cause.BAD_SETTING else None
+        advice = POLICY_ADVICE if cause == Cause.BAD_SETTING else None
         advice = WHOLE_FILE if is_whole else advice
         super().__init__(cause, "\n".join(map(str, problems)), suggestion=advice)
         self.problems = problems
