@@ -124,14 +124,16 @@ class ProcessRuntime:
         """All workloads with the label of a ledger, and known ones that other homes started."""
         elsewhere = {one.name: one for one in known if self._is_elsewhere(one)}
         for workload in elsewhere.values():
-            yield ObservedWorkload(
-                name=workload.name,
-                identity=workload.identity,
-                release=workload.release,
-                running=True,
-                state=f"process {_pid(workload)} runs",
-                since=datetime.fromtimestamp(psutil.Process(_pid(workload)).create_time(), UTC),
-            )
+            with suppress(psutil.NoSuchProcess):  # it has ended since
+                began = psutil.Process(_pid(workload)).create_time()
+                yield ObservedWorkload(
+                    name=workload.name,
+                    identity=workload.identity,
+                    release=workload.release,
+                    running=True,
+                    state=f"process {_pid(workload)} runs",
+                    since=datetime.fromtimestamp(began, UTC),
+                )
         for folder in sorted(self._root.iterdir()) if self._root.is_dir() else []:
             labels, state = read_json(str(folder / LABELS_FILE)), self._state(folder.name)
             if labels.get(LABEL_LEDGER) != ledger or folder.name in elsewhere:
@@ -193,7 +195,11 @@ class ProcessRuntime:
         return is_alive(int(pid), int(started_at))
 
     def _home(self, workload: Workload) -> ProcessRuntime:
-        """The runtime of the MOORAGE_HOME that started it."""
+        """The runtime of the MOORAGE_HOME that started it.
+
+        The process itself names that folder, so the folder has to know the process: `stop` removes
+        it.
+        """
         if not self._is_elsewhere(workload):
             return self
         try:
@@ -204,8 +210,8 @@ class ProcessRuntime:
             detail = f"process {_pid(workload)} of {workload.name} belongs to another user"
             advice = "Only that user, or flows that `moorage serve` runs as that user, can stop it."
             raise Failure(Cause.HOST_UNAUTHORIZED, detail, suggestion=advice) from error
-        root = Path(folder).parent if folder else self._root
-        return self if root == self._root else ProcessRuntime(root)
+        home = ProcessRuntime(Path(folder).parent) if folder else self
+        return home if _lives(home._state(workload.name)) else self
 
     def _processes(self, name: str) -> list[psutil.Process]:
         """All processes of a workload, found by `MARK`, including those of a killed flow."""

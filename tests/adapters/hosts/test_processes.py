@@ -253,6 +253,20 @@ def test_what_another_home_started_is_stopped_by_all_who_know_it(
     assert list((tmp_path / "other").iterdir()) == []
 
 
+def test_a_folder_that_a_process_only_claims_for_its_home_is_left_alone(
+    runtime: ProcessRuntime, tmp_path: Path
+) -> None:
+    precious = tmp_path / "elsewhere" / NAME / "precious"
+    precious.parent.mkdir(parents=True)
+    precious.touch()
+    claims = {**os.environ, MARK: str(precious.parent)}
+    with subprocess.Popen(["sleep", "60"], env=claims) as process:
+        _, started_at = supervisor.process_state(process.pid)
+        runtime.stop(a_workload(identity=f"{process.pid}@{started_at}"), 5)
+        process.kill()
+    assert precious.exists()
+
+
 def test_a_leftover_of_this_home_does_not_hide_what_another_one_runs(
     runtime: ProcessRuntime, elsewhere: Workload
 ) -> None:
