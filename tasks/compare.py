@@ -69,7 +69,7 @@ async def serving(
             note.say("nothing serves this name yet")
             return None, False
         try:
-            with in_sight(row):
+            with recorded_reachability(row):
                 healthy = await _is_healthy(row, spec)
         except Failure as failure:
             if failure.cause is not Cause.RUNTIME_UNAVAILABLE:
@@ -100,7 +100,7 @@ async def _is_healthy(row: ReleaseRow, spec: ModelSpec) -> bool:
 
 
 @contextmanager
-def in_sight(row: ReleaseRow) -> Iterator[None]:
+def recorded_reachability(row: ReleaseRow) -> Iterator[None]:
     """Record a serving release as unreachable or reachable, as its hosts answer in this block.
 
     Says nothing about the release's health: a host with a dead engine answers, too.

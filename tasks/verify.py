@@ -47,7 +47,7 @@ LONGEST_PAUSE_SECONDS = 1.0
 ASK_SECONDS = 5.0
 """Time-out of a health request; a real request may take its whole deadline."""
 
-OUT_OF_SIGHT_SECONDS = 30.0
+SILENT_SECONDS = 30.0
 """How long the runtime may be silent; a daemon that restarts is back by then."""
 
 LOG_LINES = 5_000
@@ -270,7 +270,7 @@ class Watch:
 
     async def _observed(self) -> Observation:
         """Observe the workload, and retry while its host is briefly unreachable."""
-        give_up, told = time.monotonic() + OUT_OF_SIGHT_SECONDS, False
+        give_up, told = time.monotonic() + SILENT_SECONDS, False
         while True:
             try:
                 return await in_thread(self._runtime.observe, self.workload)
@@ -278,7 +278,7 @@ class Watch:
                 if not failure.cause.retryable or time.monotonic() > give_up:
                     raise
                 if not told:
-                    host, limit = self.workload.host, f"{OUT_OF_SIGHT_SECONDS:g} s"
+                    host, limit = self.workload.host, f"{SILENT_SECONDS:g} s"
                     tell(f"waiting up to {limit} for {host}: {failure}")
                 told = True
             await asyncio.sleep(LONGEST_PAUSE_SECONDS)

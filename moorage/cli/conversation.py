@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from moorage.adapters.engines.engine_http import (
-    NOBODY_BEHIND,
+    GATEWAY_ERRORS,
     Answer,
     Late,
     Question,
@@ -167,7 +167,7 @@ def _failure_of(error: NoAnswer, question: Question) -> Failure:
 def _content(back: Answer, url: str) -> Any:
     if back.status != 200:
         detail = f"{url}: HTTP {back.status}: {redact(shorten(back.text))}"
-        gone = back.status in NOBODY_BEHIND
+        gone = back.status in GATEWAY_ERRORS
         raise Failure(Cause.ENGINE_UNREACHABLE if gone else Cause.BAD_ANSWER, detail)
     return back.json()
 

@@ -144,10 +144,10 @@ def _with_loads(lines: Sequence[Line]) -> list[Line]:
     """The lines with the load of their running engines."""
     from moorage.adapters.engines.engine_load import loads_of  # noqa: PLC0415  (few ask engines)
 
-    asked = [_metered(line) for line in lines]
+    metered = [_metered(line) for line in lines]
     return [
-        line._replace(load=load if engines else load._replace(why=_why_not_asked(line)))
-        for line, engines, load in zip(lines, asked, loads_of(asked), strict=True)
+        line._replace(load=load if engines else load._replace(why=_why_no_load(line)))
+        for line, engines, load in zip(lines, metered, loads_of(metered), strict=True)
     ]
 
 
@@ -163,7 +163,7 @@ def _metered(line: Line) -> "list[Metered]":
     return [Metered(one.endpoint, busy) for one in line.row.serving] if busy else []
 
 
-def _why_not_asked(line: Line) -> str:
+def _why_no_load(line: Line) -> str:
     if line.seen.alive:
         return f"{line.release.engine or 'its engine'} has no metrics of requests"
     return f"it is {line.health}"

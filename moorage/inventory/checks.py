@@ -155,10 +155,8 @@ def judge_disks(images: int | None, models: int | None) -> list[Check]:
     checks = []
     for name, free, remedy in disks:
         if free is not None:
-            found, fix = (
-                f"{human_bytes(free)} free",
-                f"Have {human_bytes(LITTLE_DISK)} free: {remedy}.",
-            )
+            found = f"{human_bytes(free)} free"
+            fix = f"Have {human_bytes(LITTLE_DISK)} free: {remedy}."
             checks.append(fine(name, found) if free >= LITTLE_DISK else broken(name, found, fix))
     return checks
 

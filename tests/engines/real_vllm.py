@@ -16,7 +16,7 @@ IMAGE = "moorage/vllm-cpu:0.32.0"
 SECONDS = 300
 
 
-class Answers(TypedDict):
+class Verdicts(TypedDict):
     """What vLLM says to each entry, None where it takes it; and the options of its server."""
 
     lines: list[str | None]
@@ -24,15 +24,15 @@ class Answers(TypedDict):
     server: list[str]
 
 
-def ask_vllm(lines: list[list[str]], documents: list[dict[str, Any]]) -> Answers:
+def ask_vllm(lines: list[list[str]], documents: list[dict[str, Any]]) -> Verdicts:
     """What vLLM says to command lines (from `serve` on) and to contents of model.json files."""
     question = json.dumps({"lines": lines, "documents": documents})
     done = subprocess.run(
         _oracle(), input=question, capture_output=True, text=True, timeout=SECONDS
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    answers: Answers = json.loads(done.stdout)
-    return answers
+    verdicts: Verdicts = json.loads(done.stdout)
+    return verdicts
 
 
 def _oracle() -> list[str]:

@@ -6,7 +6,7 @@ import pytest
 
 from moorage.common.failures import Cause, Failure
 from moorage.releases.states import ReleaseState
-from tasks.compare import in_sight
+from tasks.compare import recorded_reachability
 from tasks.context import ledger
 from tasks.journal import Journal
 from tasks.release import ReleaseDraft, cause_of, close_on_failure
@@ -108,7 +108,7 @@ AWAY = Failure(Cause.RUNTIME_UNAVAILABLE, "gpu-1 does not answer")
 
 
 def look(release: str, error: Failure | None = None) -> None:
-    with in_sight(ledger().releases.get(release)):
+    with recorded_reachability(ledger().releases.get(release)):
         if error:
             raise error
 
@@ -137,7 +137,7 @@ def test_what_was_moved_meanwhile_stays_where_it_is() -> None:
     release = running()
     row = ledger().releases.get(release)
     ledger().releases.move(release, S.STOPPING)
-    with pytest.raises(Failure, match="gpu-1 does not answer"), in_sight(row):
+    with pytest.raises(Failure, match="gpu-1 does not answer"), recorded_reachability(row):
         raise AWAY
     assert ledger().releases.get(release).state == S.STOPPING
 

@@ -41,7 +41,7 @@ UNREADABLE = (ValueError, LookupError, ArithmeticError)
 an `IndexError`, a time stamp of 400 digits an `OverflowError`."""
 
 
-NOBODY_BEHIND = frozenset({502, 503, 504})
+GATEWAY_ERRORS = frozenset({502, 503, 504})
 """HTTP status of a gateway that reaches no engine."""
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 
 from moorage.adapters.engines.engine_http import (
-    NOBODY_BEHIND,
+    GATEWAY_ERRORS,
     Late,
     NoAnswer,
     Question,
@@ -58,7 +58,7 @@ def stream_text(
     """
     pause, deadline = min(pause, seconds), time.monotonic() + seconds
     try:
-        with _client(question.url, seconds, pause) as client, _asked(client, question) as response:
+        with _client(question.url, seconds, pause) as client, _send(client, question) as response:
             reader = TextReader(response, most, usage)
             for piece in response.iter_raw():
                 yield from reader.feed(piece)
@@ -77,7 +77,7 @@ def _client(url: str, seconds: float, pause: float) -> httpx.Client:
     return client
 
 
-def _asked(client: httpx.Client, question: Question) -> AbstractContextManager[httpx.Response]:
+def _send(client: httpx.Client, question: Question) -> AbstractContextManager[httpx.Response]:
     named = {"json": question.body, "headers": question.headers}
     return client.stream(question.method, question.url, **named)
 
@@ -112,7 +112,7 @@ class TextReader:
         """Text of the last event, or of a whole answer without a stream."""
         if self._status != 200:
             start = redact(self._rest.decode(errors="replace"))[:MOST_SHOWN]
-            kind = Unreachable if self._status in NOBODY_BEHIND else Unusable
+            kind = Unreachable if self._status in GATEWAY_ERRORS else Unusable
             raise kind(f"HTTP {self._status}: {start}")
         if self._is_stream:
             yield from self._event(self._rest)

@@ -321,10 +321,14 @@ def with_retries(attempt: Callable[[], T], waits: tuple[float, ...]) -> T:
         except DownloadError as error:
             wait = next(left, None)
             if wait is None or not error.transient:
-                known = error.__cause__
-                failure = Failure(Cause(error.cause), error.detail)
-                raise (known if isinstance(known, Failure) else failure) from None
+                raise _failure_behind(error) from None
         time.sleep(wait)
+
+
+def _failure_behind(error: DownloadError) -> Failure:
+    """The failure that `retryable_failures` has marked, with its suggestion, else a new one."""
+    marked = error.__cause__
+    return marked if isinstance(marked, Failure) else Failure(Cause(error.cause), error.detail)
 
 
 @contextmanager
