@@ -73,13 +73,16 @@ def claimed_amounts(claims: Iterable[Claim]) -> tuple[Amounts, Amounts]:
 def _memory(
     accelerators: Sequence[Facts], reserve: int, held: Amounts, pending: Amounts
 ) -> list[int]:
+    if not held and not reserve:
+        return [
+            free if (free := item["memory_free"]) < (total := item["memory_total"]) else total
+            for item in accelerators
+        ]
     memory = []
     for item in accelerators:
-        total, free = item["memory_total"], item["memory_free"]
-        if held and (index := item["index"]) in held:
-            free = _left(total, free, reserve, held[index], pending.get(index, 0))
-        elif reserve:
-            free = _left(total, free, reserve, 0, 0)
+        total, free, index = item["memory_total"], item["memory_free"], item["index"]
+        if reserve or index in held:
+            free = _left(total, free, reserve, held.get(index, 0), pending.get(index, 0))
         memory.append(free if free < total else total)
     return memory
 

@@ -110,11 +110,14 @@ def alike(host: HostSnapshot, kind: str) -> tuple[object, ...]:
 
     It contains ids of objects that hosts share: callers that keep the key must keep the host.
     """
-    there, device = fields(host), host.first(kind)
-    driver = (device.runtime_version, device.family) if device else ()
-    shared = there["engines"] or None, there["catalogue"] or None
-    machine = there["architecture"], there["runtimes"], there["programs"]
-    return (kind, *machine, driver, *map(id, shared))
+    there = fields(host)
+    driver: tuple[str, ...] = ()
+    for device in map(fields, there["accelerators"]):
+        if device["type"] == kind:
+            driver = device["runtime_version"], device["family"]
+            break
+    machine = there["architecture"], there["runtimes"], there["programs"], *driver
+    return (kind, id(there["engines"] or None), id(there["catalogue"] or None), machine)
 
 
 class ImagesThere:
