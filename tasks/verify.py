@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from moorage.adapters.engines.engine_http import ask
 from moorage.adapters.hosts.observation import Observation
-from moorage.adapters.hosts.runtime import runtime_for
+from moorage.adapters.hosts.runtime import other_listener, runtime_for
 from moorage.adapters.secrets import read_secrets, redact
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
@@ -220,6 +220,8 @@ class Watch:
             status, answer = await self._ask(probe, timeout)
             wrong, kept = judge(probe, status, answer)
             await self.must_live()
+            if status:
+                await self._must_answer_itself()
             if not wrong:
                 seconds = round(time.monotonic() - self._begin, 3)
                 return ProbeResult(
@@ -238,6 +240,12 @@ class Watch:
                 f"Ray runs it; nothing answers at {self.workload.url}. {WRONG_SERVE}"
             )
         raise failure
+
+    async def _must_answer_itself(self) -> None:
+        """Fail when the answer may come from another program that took the port."""
+        if other := await in_thread(other_listener, self.workload, settings()):
+            detail = f"{self._named}: {other} listens at {self.workload.endpoint} too"
+            raise Failure(Cause.PORT_TAKEN, detail)
 
     async def _ask(self, probe: Probe, timeout: float) -> tuple[int, Any]:
         if probe.expects != "running":

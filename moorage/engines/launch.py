@@ -13,12 +13,9 @@ from moorage.common.values import Value
 from moorage.engines.flags import Flag, Variable
 from moorage.engines.labels import LABEL_LEDGER, LABEL_RELEASE, LABEL_REPLICA, LABEL_ROLE
 from moorage.engines.workload import OPENAI, Workload
-from moorage.inventory.access import parse_access
+from moorage.inventory.access import LOOPBACK, parse_access
 from moorage.placement.role import Role
 from moorage.spec import EngineName, IpcMode, NetworkMode, RestartPolicy, RuntimeName
-
-LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}
-"""Loopback address by the wildcard address of the same family."""
 
 
 class Mount(Value):

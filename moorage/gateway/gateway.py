@@ -8,11 +8,8 @@ from typing import Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from moorage.common.values import InputValue, Value
-from moorage.inventory.access import is_loopback
+from moorage.inventory.access import LOOPBACK, is_loopback
 from moorage.spec import Name, SecretName
-
-ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}
-"""Loopback address for each address that stands for all interfaces."""
 
 
 class GatewayHost(InputValue):
@@ -130,8 +127,8 @@ class Gateway(Value):
     def url(self) -> str:
         """Base URL; a gateway on all interfaces gets its host's address or the loopback's."""
         host = self.options.bind
-        if host in ANY:
-            host = self.options.host.bind if self.options.host else ANY[host]
+        if host in LOOPBACK:
+            host = self.options.host.bind if self.options.host else LOOPBACK[host]
         scheme = "https" if self.options.is_encrypted else "http"
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.options.port}"
 

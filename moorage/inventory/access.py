@@ -14,6 +14,8 @@ from moorage.spec.patterns import check_path
 LOCAL = "local"
 DOCKER_SOCKET = "/var/run/docker.sock"
 PORT = re.compile(r":\d+$")
+LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+"""Loopback address by the wildcard address of the same family."""
 
 
 class Access(Value):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import socket
+import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ import pytest
 
 from tests.e2e.conftest import process_engine
 from tests.e2e.workplace import Workplace
+from tests.prefect_server import free_port
+from tests.waiting import until
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
@@ -69,6 +73,33 @@ def test_a_port_that_is_bound_already(workplace: Workplace, lifecycle_program: P
         error = workplace.json("deploy", spec, code=7)["error"]
     assert error["cause"] == "port-taken"
     assert f"port {port}: something else listens there" in error["detail"]
+    assert workplace.is_clean()
+
+
+def test_another_engine_that_takes_the_port_while_ours_loads_proves_nothing(
+    workplace: Workplace, lifecycle_program: Path
+) -> None:
+    port = free_port()
+    strangers: list[subprocess.Popen[bytes]] = []
+
+    def intrude() -> None:
+        until(lambda: [*workplace.home.glob("run/*/state.json")])
+        command = [lifecycle_program, "serve", "x", "--host", "127.0.0.1", "--port", port]
+        command += ["--served-model-name", workplace.named("tiny")]
+        strangers.append(subprocess.Popen([str(word) for word in command]))
+
+    thread = threading.Thread(target=intrude)
+    thread.start()
+    spec = workplace.spec(engine=process_engine(lifecycle_program, "deaf"), port=port)
+    try:
+        error = workplace.json("deploy", spec, code=7)["error"]
+    finally:
+        thread.join()
+        for stranger in strangers:
+            stranger.kill()
+            stranger.wait()
+    assert error["cause"] == "port-taken"
+    assert f"process {strangers[0].pid} (vllm) listens" in error["detail"]
     assert workplace.is_clean()
 
 

@@ -65,6 +65,13 @@ def _config_lock(address: str, settings: Settings) -> Iterator[None]:
         ledger.close()
 
 
+def other_listener(workload: Workload, settings: Settings) -> str:
+    """What else listens at the endpoint of a process; Docker refuses a port that is taken."""
+    if workload.runtime != RuntimeName.PROCESS:
+        return ""
+    return _processes(settings).other_listener(workload)
+
+
 def list_workloads(
     place: Place, ledger: str, settings: Settings, known: Sequence[Workload] = ()
 ) -> tuple[ObservedWorkload, ...]:

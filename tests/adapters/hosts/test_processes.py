@@ -21,6 +21,7 @@ from moorage.engines.flags import Flag, Variable
 from moorage.engines.launch import ContainerSpec, Link
 from moorage.engines.workload import Workload
 from tests.builders import a_container, a_workload
+from tests.prefect_server import free_port
 from tests.waiting import until
 
 pytestmark = pytest.mark.process
@@ -251,6 +252,41 @@ def test_what_another_home_started_is_stopped_by_all_who_know_it(
     assert not psutil.pid_exists(pid_of(elsewhere))
     assert not runtime.observe(elsewhere).running
     assert list((tmp_path / "other").iterdir()) == []
+
+
+LISTEN = """
+import socket, time
+server = socket.socket()
+server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+server.bind(("127.0.0.1", {port}))
+server.listen()
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_whoever_else_listens_at_its_endpoint_is_named(
+    runtime: ProcessRuntime, shared: bool
+) -> None:
+    port = free_port()
+    code = LISTEN.format(port=port)
+    workload = runtime.start(python(code if shared else "import time; time.sleep(60)"), {})
+    workload = workload.model_copy(update={"endpoint": f"http://127.0.0.1:{port}"})
+    if shared:
+        until(lambda: _listens(pid_of(workload)))
+    assert runtime.other_listener(workload) == ""
+    other = subprocess.Popen([sys.executable, "-c", code])
+    try:
+        until(lambda: _listens(other.pid))
+        name = psutil.Process(other.pid).name()
+        assert runtime.other_listener(workload) == f"process {other.pid} ({name})"
+    finally:
+        other.kill()
+        other.wait()
+
+
+def _listens(pid: int) -> bool:
+    return bool(psutil.Process(pid).net_connections("tcp"))
 
 
 def test_a_folder_that_a_process_only_claims_for_its_home_is_left_alone(
