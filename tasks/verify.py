@@ -171,6 +171,11 @@ async def _decisive(
     return first
 
 
+def _pause_after(waited: float) -> float:
+    """Seconds to the next request: a small share of the wait, so that readiness is seen in time."""
+    return min(LONGEST_PAUSE_SECONDS, max(FIRST_PAUSE_SECONDS, waited / 32))
+
+
 def api_key(plan: LaunchPlan) -> str:
     """The API key that a plan's engines require: the user's or moorage's own; empty = none."""
     name = key_secret(plan, ENGINES[plan.engine].api_key_variable)
@@ -213,7 +218,7 @@ class Watch:
     async def _pass(self, probe: Probe, began: float) -> ProbeResult:
         """Repeat a probe until its answer is good; fail at the deadline or when the engine dies."""
         allowed = float(getattr(self._spec.readiness.deadlines, probe.deadline))
-        attempts, pause, wrong = 0, FIRST_PAUSE_SECONDS, "no request was sent"
+        attempts, wrong = 0, "no request was sent"
         while (left := began + allowed - time.monotonic()) > 0:
             attempts += 1
             timeout = left if probe.phase == Phase.ANSWERED else min(left, ASK_SECONDS)
@@ -229,8 +234,7 @@ class Watch:
                 )
             if is_final(probe, status):
                 raise await self._failure(Cause.BAD_ANSWER, f"{probe.path}: {wrong}")
-            await asyncio.sleep(min(pause, max(0.0, left)))
-            pause = min(LONGEST_PAUSE_SECONDS, pause * 1.5)
+            await asyncio.sleep(min(_pause_after(allowed - left), max(0.0, left)))
         cause = TIMEOUT_CAUSES[probe.deadline]
         failure = await self._failure(
             cause, f"not {probe.phase} within {allowed:g} s: {probe.path or 'connection'}: {wrong}"
