@@ -49,7 +49,7 @@ for name, target in TARGETS.items():
     target.load(name)
 for module in pkgutil.iter_modules(flows.__path__):
     import_module(f"flows.{module.name}")
-fork_server._import_all()
+fork_server._import_all(fork_server.Path("nowhere"))
 """
 
 

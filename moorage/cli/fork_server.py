@@ -137,7 +137,7 @@ def main(home: Path, server: int, lock: int, idle_seconds: float) -> None:
     """
     early, code = EarlySettings.of(os.environ, Path.cwd()), _code()
     os.set_inheritable(lock, False)
-    _import_all()
+    _import_all(home)
     forking = ForkServer(home / FOLDER / SOCKET, lock, early, code)
     forking.run(server, None if server else idle_seconds)
 
@@ -275,7 +275,7 @@ def _heard(*numbers: signal.Signals) -> int:
     return reading
 
 
-def _import_all() -> None:
+def _import_all(home: Path) -> None:
     look_for_garbage_rarely()
     for name, value in CLIENT_DEFAULTS.items():
         os.environ.setdefault(name, value)
@@ -284,6 +284,8 @@ def _import_all() -> None:
     for name in import_module("moorage.adapters.prefect.run_processes").late_imports():
         import_module(name)
     import_transformers()
+    if running := running_server(home):
+        import_module("moorage.adapters.prefect.api_login").prepare_kept_server(running, home)
     prepare_to_fork()
 
 

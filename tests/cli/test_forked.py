@@ -39,7 +39,7 @@ IMPORT = "typer"
 WITHOUT_IMPORTS = """
 import sys
 from moorage.cli import fork_server
-fork_server._import_all = lambda: {}
+fork_server._import_all = lambda _home: {}
 folder, server, lock, idle_seconds = sys.argv[1:]
 fork_server.main(fork_server.Path(folder), int(server), int(lock), float(idle_seconds))
 """

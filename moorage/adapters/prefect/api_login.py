@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
-from prefect.context import refresh_global_settings_context
+from prefect import context
 from prefect.settings import (
     PREFECT_API_AUTH_STRING,
     PREFECT_API_URL,
@@ -113,15 +113,33 @@ def readable_server() -> Iterator[bool]:
 
 def use_kept_server(server: RunningServer) -> None:
     """Use the server of this home, in this process, as if it were configured."""
-    url, login = server.url, find_login(Settings().root) or ""
-    use_login(login, {URL: url, KEPT_VARIABLE: url})
+    use_login(*_kept_login(server, Settings().root))
+
+
+def prepare_kept_server(server: RunningServer, home: Path) -> None:
+    """Read Prefect's settings for `use_kept_server` in forks of this process, which saves 40 ms."""
+    variables, before = _variables(*_kept_login(server, home)), dict(os.environ)
+    os.environ.update(variables)
+    try:
+        _prepared[frozenset(variables.items())] = context.root_settings_context()
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _kept_login(server: RunningServer, home: Path) -> tuple[str, dict[str, str]]:
+    return find_login(home) or "", {URL: server.url, KEPT_VARIABLE: server.url}
 
 
 def use_login(login: str, more: dict[str, str]) -> None:
     """Use a login in this process and in its child processes."""
     _remember(login)
+    _set(_variables(login, more))
+
+
+def _variables(login: str, more: dict[str, str]) -> dict[str, str]:
     url = more.get(URL) or get_current_settings().api.url or NO_ORIGIN
-    _set({CLIENT_VARIABLE: login, **_authorities(url), **more})
+    return {CLIENT_VARIABLE: login, **_authorities(url), **more}
 
 
 def configured_login() -> str:
@@ -260,7 +278,14 @@ def _authorities(url: str) -> dict[str, str]:
 def _set(variables: dict[str, str]) -> None:
     """Set variables for this process and its children, and refresh Prefect's settings (40 ms)."""
     os.environ.update(variables)
-    refresh_global_settings_context()
+    if prepared := _prepared.get(frozenset(variables.items())):
+        context.GLOBAL_SETTINGS_CONTEXT = prepared
+    else:
+        context.refresh_global_settings_context()
+
+
+_prepared: dict[frozenset[tuple[str, str]], context.SettingsContext] = {}
+"""Prefect's settings by the variables that `_set` adds."""
 
 
 @cache

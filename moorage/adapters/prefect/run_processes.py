@@ -11,11 +11,14 @@ from types import SimpleNamespace
 
 from prefect import flow_engine
 
+from moorage.adapters.ledger import PARTS
+
 EXTRA = "gpustack_runner"
 LATE_IMPORTS = (
     "moorage.adapters.docker.containers",
     "moorage.adapters.hosts.processes",
     "moorage.adapters.ledger.migrations",
+    *(f"moorage.adapters.ledger.{part.partition(':')[0]}" for part in PARTS.values()),
     "moorage.adapters.prefect.schedules",
     "prefect.artifacts",
     "prefect.engine",
@@ -23,6 +26,7 @@ LATE_IMPORTS = (
     "prefect.utilities.visualization",
     "anyio._backends._asyncio",
     "fastapi",
+    "sqlalchemy.dialects.sqlite",
     EXTRA,
 )
 

@@ -36,6 +36,26 @@ print(kept_server(Path(sys.argv[1]), 3600).model_dump_json())
 """
 
 
+PREPARED = """
+import os
+from pathlib import Path
+from prefect.settings import get_current_settings
+from moorage.adapters.prefect import api_login
+from moorage.adapters.prefect.home_server import find_login, running_server
+from moorage.adapters.secrets import has_api
+home = Path(os.environ["MOORAGE_HOME"])
+server, before = running_server(home), dict(os.environ)
+api_login.prepare_kept_server(server, home)
+assert dict(os.environ) == before
+assert not has_api()
+api_login.context.root_settings_context = None  # the settings are not read again
+api_login.use_kept_server(server)
+found = get_current_settings().api
+assert (found.url, found.auth_string.get_secret_value()) == (server.url, find_login(home))
+assert os.environ["PREFECT_API_URL"] == server.url
+"""
+
+
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A home whose Prefect database is made already; its server ends with the test."""
@@ -110,3 +130,11 @@ def _is_adopted(server: RunningServer) -> bool:
 
 def _is_over(server: RunningServer) -> bool:
     return psutil.Process(server.process.pid).status() == psutil.STATUS_ZOMBIE
+
+
+def test_settings_that_are_read_before_a_fork_take_effect_when_the_server_is_used(
+    home: Path,
+) -> None:
+    kept_server(home, 3600)
+    environment = {**os.environ, "MOORAGE_HOME": str(home)}
+    subprocess.run([sys.executable, "-c", PREPARED], env=environment, check=True)
