@@ -92,12 +92,13 @@ async def deploy_model(
         submission, file_set = current_submission(), current_file_set()
         fleet = await require_allowed(spec, fleet, file_set)
         await check_early(spec, fleet)
-        await require_approval(context, spec, fleet, force=force)
+        approval = await require_approval(context, spec, fleet, force=force)
         async with sole_flow(spec.name, context.flow_run_id):
             if reason := await superseded_since(spec.name):
                 return Completed(name="Unchanged", message=f"unchanged: {reason}")
             old, healthy = await serving(spec, fleet.avoided_hosts)
-            source = ReleaseSource(spec, {"applied_from": file_set, "submission": submission})
+            facts = {"applied_from": file_set, "submission": submission, "approval": approval}
+            source = ReleaseSource(spec, facts)
             if old and healthy and not force and await source.is_served_by(old):
                 await revise(old, spec, fleet)
                 return ending(unchanged(old, await image_drift(old, fleet)))

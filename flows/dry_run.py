@@ -39,7 +39,7 @@ from tasks.plan import check_early, check_placed, plan_release
 from tasks.policy import (
     ask,
     current_submission,
-    is_approved,
+    given_approval,
     recorded_scope,
     require_allowed,
     require_allowed_size,
@@ -165,8 +165,10 @@ async def plan_redeployment(
 
 async def require_approval(
     context: RunContext, spec: ModelSpec, fleet: Fleet, *, force: bool
-) -> None:
-    """Wait until the deploy is approved; return at once if it needs no approval or changes nothing.
+) -> str:
+    """Wait until the deploy is approved; returns the approval, empty if it needs none.
+
+    Returns at once where it needs none, changes nothing, or was approved in an outer flow.
 
     Plans without the lock of the model's name, so that no other flow waits for a person. The deploy
     plans again after the approval.
@@ -174,16 +176,19 @@ async def require_approval(
     Raises:
         Failure: When nobody approved, or the model cannot be deployed at all.
     """
-    if spec.redeploy.approval != Approval.REQUIRED or is_approved(spec.name):
-        return
+    if spec.redeploy.approval != Approval.REQUIRED:
+        return ""
+    if given := given_approval(spec.name):
+        return given
     with separate_journal() as journal:
         apart = RunContext(journal, context.flow_run_id, context.begun)
         planned = await plan_deploy(apart, spec, fleet)
     idle = planned.name == "Unchanged"
     if idle and not force:
-        return
+        return ""
     page = await approval_page(spec, planned.result, unchanged=idle)
-    await ask(Question(models=(spec.name,), plan=page, seconds=spec.redeploy.approval_seconds))
+    question = Question(models=(spec.name,), plan=page, seconds=spec.redeploy.approval_seconds)
+    return await ask(question)
 
 
 async def rollback_source(name: str, to: str) -> tuple[ReleaseSource, ReleaseRow | None, bool]:

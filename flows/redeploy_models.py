@@ -122,10 +122,10 @@ class Rollout:
                 emit_model_event(DRIFTED, [one.model], release=one.before, why=one.why)
         with requested_run(requested_by) as requester:
             with writing_as(Author(requested_by=requester.summary)):
-                refused = await _ask_approval(todo)
+                approval, refused = await _ask_approval(todo)
             self._others = [*refused, *self._others]
             left = [one for one in todo if one.model not in {other.model for other in refused}]
-            with granted([one.model for one in left if one.needs_approval]):
+            with granted([one.model for one in left if one.needs_approval], approval):
                 return await self._finish(await self._run_waves(waves(left, wave)))
 
     async def _run_waves(self, waves: Sequence[Sequence[Intent]]) -> list[Redeployed]:
@@ -217,12 +217,10 @@ def _links(one: Redeployed) -> Links:
     return Links(run=run_page(api, one.flow_run), record=record)
 
 
-async def _ask_approval(todo: Sequence[Intent]) -> list[Redeployed]:
-    """Ask once for all models that need approval; returns their outcomes if it is not given."""
+async def _ask_approval(todo: Sequence[Intent]) -> tuple[str, list[Redeployed]]:
+    """Ask once for all models that need approval; returns it, or their outcomes without it."""
     to_approve = [one for one in todo if one.needs_approval]
     try:
-        if to_approve:
-            await ask(question_of(to_approve))
+        return await ask(question_of(to_approve)) if to_approve else "", []
     except Failure as failure:
-        return [one.failed(failure) for one in to_approve]
-    return []
+        return "", [one.failed(failure) for one in to_approve]

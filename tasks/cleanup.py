@@ -55,9 +55,9 @@ def recover(row: ReleaseRow) -> str:
         found = (to for begins, to in purposes.items() if row.cause.startswith(begins))
         end_release(row, next(found, ReleaseState.STOPPED), row.cause)
     elif row.state == ReleaseState.WAKING:
-        sleep_on(row.id, "its flow was interrupted while it woke")
+        sleep_on(row.id, _killed(row))
     elif row.state in UNFINISHED or row.state == ReleaseState.ERROR:
-        if not abandon(row.id):
+        if not abandon(row.id, f"{Cause.INTERRUPTED}: {_killed(row)}"):
             return ""
         ledger().claims.hand_back(row.id, *claims_of(made_room(row)))
     else:
@@ -65,6 +65,10 @@ def recover(row: ReleaseRow) -> str:
     if row.state == ReleaseState.ERROR:
         return f"cleaned up after {row.id}, which had failed and could not be undone then"
     return f"cleaned up after {row.id}, whose flow was interrupted while it was {row.state}"
+
+
+def _killed(row: ReleaseRow) -> str:
+    return f"the process of its flow was gone while it was {row.state}"
 
 
 def made_room(row: ReleaseRow) -> ReleaseRow | None:

@@ -5,9 +5,10 @@ variable. No parameter, tag, label, header or environment variable does, so no r
 API can claim to be the command line. Every other flow counts as begun through the API.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from types import MappingProxyType
 
 from moorage.adapters.files.policy_file import (
     folders_of_adapter,
@@ -42,7 +43,7 @@ Asker = Callable[[Question], Answer | None]
 """Asks a person at a terminal; returns None without a terminal."""
 
 _asker: ContextVar[Asker | None] = ContextVar("asker", default=None)
-_approved: ContextVar[frozenset[str]] = ContextVar("granted", default=frozenset())
+_approvals: ContextVar[Mapping[str, str]] = ContextVar("approvals", default=MappingProxyType({}))
 
 _channel: ContextVar[Channel] = ContextVar("channel", default=Channel.API)
 _submission: ContextVar[Submission | None] = ContextVar("submission", default=None)
@@ -205,18 +206,18 @@ def asking(asker: Asker) -> AbstractContextManager[None]:
     return variable_scope(_asker, asker)
 
 
-def granted(models: Sequence[str]) -> AbstractContextManager[None]:
+def granted(models: Sequence[str], approval: str) -> AbstractContextManager[None]:
     """Let the flows of this block deploy these models without asking again."""
-    return variable_scope(_approved, _approved.get() | frozenset(models))
+    return variable_scope(_approvals, {**_approvals.get(), **dict.fromkeys(models, approval)})
 
 
-def is_approved(model: str) -> bool:
-    """Whether a person has already approved the model in an outer flow."""
-    return model in _approved.get()
+def given_approval(model: str) -> str:
+    """The approval of the model that a person has given in an outer flow; empty = none."""
+    return _approvals.get().get(model, "")
 
 
-async def ask(question: Question) -> None:
-    """Wait until a person approves.
+async def ask(question: Question) -> str:
+    """Wait until a person approves; returns the approval in one line.
 
     Raises:
         Failure: `APPROVAL_REFUSED`, `APPROVAL_TIMED_OUT`, or `APPROVAL_IMPOSSIBLE` with neither a
@@ -242,6 +243,7 @@ async def ask(question: Question) -> None:
         raise Failure(Cause.APPROVAL_REFUSED, f"{', '.join(question.models)}{note}")
     emit_model_event(GRANTED, question.models, why=f"approved{note}")
     run_logger().info("approved%s", note)
+    return answer.approval
 
 
 def _invitation(question: Question) -> str:

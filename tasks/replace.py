@@ -138,10 +138,13 @@ def finish_switch(old: ReleaseRow, release: str) -> bool:
     return True
 
 
-def abandon(release: str) -> bool:
+def abandon(release: str, cause: str = Cause.INTERRUPTED) -> bool:
     """Undo of a launch: close a release that was never ready, and stop all its workloads.
 
     Closes it first, so that it can no longer take over. Waits for the requests of a canary.
+
+    Args:
+        cause: Why it is closed, for its record; a failure of the flow is written over it.
 
     Returns:
         False if it has taken over; then it keeps serving.
@@ -150,7 +153,7 @@ def abandon(release: str) -> bool:
         routes().share(release, None)
         seconds = ending_of(ledger().releases.get(release)).drain_seconds
         until_gateways_idle(release, seconds, threading.Event().wait)
-    if not ledger().releases.give_up(release, Cause.INTERRUPTED):
+    if not ledger().releases.give_up(release, cause):
         return False
     stop_all(ledger().releases.get(release).workloads, ABORT_SECONDS)
     return True

@@ -1,5 +1,6 @@
 """Put a release to sleep to free its memory, and wake it exactly as it ran."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
@@ -8,6 +9,7 @@ from moorage.adapters.engines.engine_sleep import (
     put_engines_to_sleep,
     wake_engines,
 )
+from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.system.threads import in_thread, run_shielded, run_uninterrupted
 from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Reason, Refusal
@@ -18,11 +20,12 @@ from moorage.engines.stopping import Drained
 from moorage.engines.workload import Workload
 from moorage.inventory.claims import Claim
 from moorage.inventory.snapshot import FleetSnapshot
-from moorage.placement.replacement import move_reason, restore_placement
+from moorage.placement.replacement import missing_parts, move_reason, restore_placement
 from moorage.releases.release import Release
 from moorage.releases.release_row import ASLEEP, ReleaseRow
 from moorage.releases.states import ReleaseState
-from tasks.context import ledger, routes
+from tasks.compare import recorded_reachability
+from tasks.context import ledger, routes, settings
 from tasks.image import restore_image
 from tasks.journal import step, tell
 from tasks.launch import AcceleratorStartLock
@@ -36,9 +39,11 @@ async def put_to_sleep(row: ReleaseRow, reason: str) -> Drained:
     """Put a serving release to sleep once its requests have ended, and free its memory.
 
     Raises:
-        Failure: `BAD_SPEC` when it could not be woken.
+        Failure: `BAD_SPEC` when it could not be woken; `RUNTIME_UNAVAILABLE` when one of its hosts
+            does not answer. Then it keeps serving.
     """
     _sleeper(row)
+    await _must_reach(row)
     cause = f"{ASLEEP}: {reason}"
     with step("sleep") as note:
         drained = await close_and_drain(row, cause)
@@ -57,7 +62,8 @@ async def wake(row: ReleaseRow, snapshot: FleetSnapshot) -> None:
     """Wake a release in its place and prove that it answers; on failure it remains asleep.
 
     Raises:
-        Failure: `NO_FIT` when its place is taken or gone; errors of starting and verifying.
+        Failure: `NO_FIT` when its place is taken, `PLACE_GONE` when it is gone; errors of starting
+            and verifying.
     """
     release = _sleeper(row)
     await in_thread(_claim, row, release, snapshot)
@@ -86,8 +92,17 @@ def _sleeper(row: ReleaseRow) -> Release:
     return row.release
 
 
+async def _must_reach(row: ReleaseRow) -> None:
+    """Require that all its hosts answer: a release that cannot be stopped would neither serve nor
+    sleep until its host is back."""
+    with recorded_reachability(row):
+        await asyncio.gather(
+            *(in_thread(runtime_for(one, settings()).observe, one) for one in row.workloads)
+        )
+
+
 def _claim(row: ReleaseRow, release: Release, snapshot: FleetSnapshot) -> None:
-    """Claim the place where it ran; raises `NO_FIT` if that has been taken meanwhile."""
+    """Claim the place where it ran; raises `NO_FIT` or `PLACE_GONE` if it cannot be had."""
     before = release.placement
     assert before, "a sleeper was placed"
     try:
@@ -98,7 +113,9 @@ def _claim(row: ReleaseRow, release: Release, snapshot: FleetSnapshot) -> None:
     except Refusal as refusal:
         reason = move_reason(before, release.id, refusal)
         advice = f"`moorage rollback {row.model} --to {row.id}` places it again."
-        raise Failure(Cause.NO_FIT, reason, suggestion=advice) from refusal
+        gone = missing_parts(before.seats, others)
+        cause = Cause.PLACE_GONE if gone else Cause.NO_FIT
+        raise Failure(cause, reason, suggestion=advice) from refusal
     ledger().claims.commit(
         row.id,
         placement.claims,

@@ -16,7 +16,7 @@ from moorage.engines.workload import Workload
 from moorage.placement.role import Role
 from moorage.readiness.diagnosis import diagnose
 from moorage.releases.release_row import ReleaseRow
-from moorage.spec import EngineName
+from moorage.spec import EngineName, RuntimeName
 from tasks.context import ledger, settings
 
 ABORT_SECONDS = 2.0
@@ -47,13 +47,30 @@ def start(release: str, spec: ContainerSpec) -> Workload:
 
 
 def start_part(row: ReleaseRow, part: LaunchPlan) -> list[Workload]:
-    """Start the containers of a part of a plan; those that others await go first."""
+    """Start the containers of a part of a plan; those that others await go first.
+
+    Raises:
+        Failure: `PORT_TAKEN` when another program listens where one of them would.
+    """
     containers, started = {spec.name: spec for spec in part.containers}, []
     for spec in sorted(part.containers, key=lambda spec: bool(spec.awaits)):
         if spec.awaits:
             must_listen(containers[spec.awaits], part.engine)
+        _must_be_free(spec)
         started.append(start(row.id, spec))
     return started
+
+
+def _must_be_free(spec: ContainerSpec) -> None:
+    """Require that no other program listens on the port of a process: it would answer in its place.
+
+    Docker refuses such a port itself.
+    """
+    if spec.runtime != RuntimeName.PROCESS or not _listens(spec.endpoint):
+        return
+    if not runtime_for(spec, settings()).observe(planned_workload(spec)).running:
+        detail = f"another program listens on {spec.bind}:{spec.port}, the port of {spec.name}"
+        raise Failure(Cause.PORT_TAKEN, detail)
 
 
 def stop(workload: Workload, grace_seconds: float) -> None:

@@ -8,6 +8,7 @@ import atexit
 import contextlib
 import math
 import os
+import re
 import selectors
 import shlex
 import shutil
@@ -65,11 +66,6 @@ ERRORS = (
         "Check the user in the address, and that the key is in its authorized_keys.",
     ),
     ErrorText(
-        "error in libcrypto",
-        Cause.HOST_UNAUTHORIZED,
-        "The secret does not hold a private key in OpenSSH's form.",
-    ),
-    ErrorText(
         "is not there or not writable",
         Cause.RUNTIME_UNAVAILABLE,
         "Start Docker there, and let the user of the address use it (group `docker`).",
@@ -77,6 +73,10 @@ ERRORS = (
     *NETWORK_ERRORS,
 )
 """Messages of `ssh`, with cause and remedy; the first match counts."""
+
+
+UNREADABLE_KEY = re.compile(r'^Load key "(?P<file>.*)": (?P<reason>.+)$', re.MULTILINE)
+"""What `ssh` says of a key file that it cannot read. It then tries to log in without it."""
 
 
 class Tunnel:
@@ -244,6 +244,14 @@ def _private_key(access: Access) -> Iterator[str]:
 
 
 def _failure(access: Access, output: str) -> Failure:
+    key = UNREADABLE_KEY.search(output)
+    if key and "Permission denied" in output:
+        which = f"in secret {access.key}" if access.key else key["file"]
+        return Failure(
+            Cause.HOST_UNAUTHORIZED,
+            f"{access.address}: the private key {which} cannot be read: {key['reason'].strip()}",
+            suggestion="Put a private key in OpenSSH's form there.",
+        )
     lines = [line.strip() for line in output.splitlines() if line.strip(" @\r")]
     detail = f"{access.address}: {lines[-1] if lines else 'the connection ended at once'}"
     return failure_of(output, detail, ERRORS, Cause.RUNTIME_UNAVAILABLE)

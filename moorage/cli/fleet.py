@@ -1,20 +1,16 @@
 """`moorage fleet`: show and check hosts and Ray clusters."""
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from moorage.adapters.hosts.fleet_check import check_fleet
 from moorage.adapters.hosts.survey import HOST_SECONDS, fleet_snapshot, survey_hosts
 from moorage.adapters.ray.cluster_survey import check_clusters, survey_clusters
 from moorage.adapters.system.settings import Settings
 from moorage.cli.commands import Commands
+from moorage.cli.counting import counting
 from moorage.cli.options import AsJson, FleetFile, fleet_of, open_ledger
 from moorage.cli.output import dump, err, out, print_table, say
 from moorage.common.failures import ExitCode, Failure
@@ -32,9 +28,6 @@ HEADER = ("host", "address", "Docker", "accelerators", "free RAM", "claims", "tr
 
 ELSEWHERE = {"catalogue", "engines", "registries"}
 """Fields of a snapshot that do not describe its host."""
-
-QUIET_SECONDS = 2.0
-"""A shorter survey shows no progress."""
 
 commands = Commands(help="Show the hosts; `moorage fleet check` tests them.")
 
@@ -67,30 +60,6 @@ def print_check(check: Check) -> None:
     say(f"{MARKS[check.state]} {check.name}: {escape(check.found)}", markup=True)
     if check.fix:
         say(f"    {check.fix}", style="dim")
-
-
-@contextmanager
-def counting(console: Console, what: str, total: int) -> Iterator[Callable[[], None]]:
-    """Show a bar on a terminal after `QUIET_SECONDS`; yields a function that advances it by one."""
-    progress = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-    )
-    task = progress.add_task(what, total=total)
-    timer = threading.Timer(QUIET_SECONDS, progress.start)
-    timer.daemon = True
-    if console.is_terminal:
-        timer.start()
-    try:
-        yield lambda: progress.advance(task)
-    finally:
-        timer.cancel()
-        if progress.live.is_started:
-            progress.stop()
 
 
 def _show(hosts: Fleet, *, as_json: bool) -> None:

@@ -8,11 +8,12 @@ from pydantic import TypeAdapter
 
 from moorage.adapters.files.specs import FLEET_FILE, load_fleet
 from moorage.adapters.gateway.envoy_image import fleet_host, present_envoy_image, this_machine
-from moorage.adapters.gateway.lifecycle import bring_up, gateway_state, take_down
+from moorage.adapters.gateway.lifecycle import bring_up, gateway_states, take_down
 from moorage.adapters.system.settings import Settings
 from moorage.cli.commands import Commands
+from moorage.cli.counting import counting
 from moorage.cli.options import DEPLOYMENTS, AsJson, FleetFile, open_ledger
-from moorage.cli.output import dump, print_table, say
+from moorage.cli.output import dump, err, print_table, say
 from moorage.common.failures import Cause, Failure
 from moorage.gateway.gateway import Gateway, GatewayHost, GatewayOptions
 from moorage.gateway.programs import ENVOY_IMAGE
@@ -161,7 +162,9 @@ def status(as_json: AsJson = False) -> None:
     """Show the gateways: address, state, models."""
     ledger, home = open_ledger(), Settings().root
     count = len(ledger.routes.routes())
-    found = [(one, gateway_state(ledger, one, home)) for one in ledger.gateways.all()]
+    gateways = ledger.gateways.all()
+    with counting(err, "asking gateways", len(gateways)) as done:
+        found = list(zip(gateways, gateway_states(ledger, gateways, home, done), strict=True))
     if as_json:
         return dump(
             [

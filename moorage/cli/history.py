@@ -2,6 +2,7 @@
 
 from moorage.cli.options import AsJson, ModelName, open_ledger, row_json, unknown_model
 from moorage.cli.output import dump, print_table, say
+from moorage.cli.unfinished import causes
 from moorage.reports.load_trend import load_trend
 
 
@@ -11,11 +12,13 @@ def history(name: ModelName, as_json: AsJson = False) -> None:
     entries = ledger.overviews.history(name)
     if not entries:
         raise unknown_model(ledger, name)
+    why = causes(ledger, [one.row for one in entries])
     if as_json:
         return dump(
             [
                 {
                     **row_json(one.row),
+                    "cause": why[one.row.id],
                     "rolled_back_to": one.rolled_back_to,
                     "requester": one.requester,
                     "requested_by": one.requested_by,
@@ -32,7 +35,7 @@ def history(name: ModelName, as_json: AsJson = False) -> None:
                 f"{one.row.created_at:%Y-%m-%d %H:%M}",
                 one.row.revision[:18],
                 one.requested_by,
-                one.row.cause or (one.rolled_back_to and f"runs {one.rolled_back_to} again"),
+                why[one.row.id] or (one.rolled_back_to and f"runs {one.rolled_back_to} again"),
             )
             for one in entries
         ],

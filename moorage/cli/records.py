@@ -14,6 +14,7 @@ from moorage.cli.completion import models
 from moorage.cli.endpoint import gateway_addresses
 from moorage.cli.options import AsJson, open_ledger, release_of, row_json
 from moorage.cli.output import dump, say, show_document
+from moorage.cli.unfinished import causes
 from moorage.operations.flow_result import FlowResult
 from moorage.releases.release import Release
 from moorage.releases.states import Stay, stays
@@ -33,15 +34,17 @@ def show(
     line = stays(row.created_at, row.flow_run_id, ledger.releases.transitions(row.id))
     if row.foreign_record is not None:
         return dump({**row.foreign_record, "states": _states(line)})
-    now, record = datetime.now(UTC), row.as_it_runs
+    now, record, cause = datetime.now(UTC), row.as_it_runs, causes(ledger, [row])[row.id]
     if as_json:
         written = record.model_dump(mode="json") if record else row_json(row)
-        now_is = {"state": row.state, "cause": row.cause, "states": _states(line)}
+        now_is = {"state": row.state, "cause": cause, "states": _states(line)}
         return dump({**written, **now_is})
     if record:
         show_document(release_document(record, line, now))
+        if cause != row.cause:
+            say(f"{row.id} is {row.state}: {cause}")
     else:
-        state = f"{row.state} ({row.cause or 'in progress'})"
+        state = f"{row.state} ({cause or 'in progress'})"
         by = f", requested by {line[0].requested_by}" if line[0].requested_by else ""
         say(f"{row.id} is {state}; it has no record. Its flow run is {row.flow_run_id}{by}.")
         show_document(Document(title=row.id, sections=(timeline_section(line, now),)))

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from moorage.adapters.hosts.liveness import Liveness, liveness_of
-from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
 from moorage.cli.completion import models
 from moorage.cli.options import AsJson, open_ledger, row_json, unknown_model
 from moorage.cli.output import dump, print_table
+from moorage.cli.unfinished import ABANDONED, abandoned
 from moorage.common.failures import ExitCode
 from moorage.common.units import human_seconds
 from moorage.gateway.gateway import Gateway, last_use
 from moorage.releases.overview import ReleaseOverview
 from moorage.releases.release_row import ReleaseRow
-from moorage.releases.states import DEPLOYED, SERVING, UNFINISHED, ReleaseState
+from moorage.releases.states import DEPLOYED, SERVING, ReleaseState
 from moorage.spec.keep_alive import keep_alive_seconds
 from moorage.spec.one_shot import is_one_shot
 
@@ -107,31 +107,19 @@ def _lines(name: str | None, *, every: bool) -> list[Line]:
     current = {one.row.model: one for one in newest}
     rows = [one for _, one in sorted(current.items()) if name or every or not _is_over(one.row)]
     left = ledger.overviews.not_finished()
-    abandoned = _abandoned(ledger, [one.row for one in (*rows, *left)])
-    left = [one for one in left if one.row.state == ReleaseState.ERROR or one.row.id in abandoned]
+    ended = abandoned(ledger, [one.row for one in (*rows, *left)])
+    left = [one for one in left if one.row.state == ReleaseState.ERROR or one.row.id in ended]
     shown = {one.row.id: one for one in (*rows, *left) if name in (None, one.row.model)}
     gateways, settings = ledger.gateways.all(), Settings()
     seen = liveness_of([one.row for one in shown.values()], settings)
     return [
-        Line(one, _in_words(one.row, alive, abandoned), _use(gateways, one))
+        Line(one, _in_words(one.row, alive, ended), _use(gateways, one))
         for one, alive in zip(shown.values(), seen, strict=True)
     ]
 
 
-def _abandoned(ledger: Ledger, rows: Sequence[ReleaseRow]) -> set[str]:
-    """Unfinished releases that no flow will finish, since none holds their model's lock."""
-    unfinished = [row for row in rows if row.state in UNFINISHED]
-    at_work = ledger.locks.holders([row.model for row in unfinished]) if unfinished else {}
-    left = [row.id for row in unfinished if row.model not in at_work]
-    # A flow may have finished its release since the rows were read.
-    return {one for one in left if ledger.releases.get(one).state in UNFINISHED}
-
-
-def _in_words(row: ReleaseRow, seen: Liveness, abandoned: Collection[str]) -> Liveness:
-    if row.id not in abandoned:
-        return seen
-    detail = f"{seen.detail}; its flow has ended: `moorage reconcile` cleans up"
-    return seen._replace(detail=detail)
+def _in_words(row: ReleaseRow, seen: Liveness, ended: Collection[str]) -> Liveness:
+    return seen._replace(detail=f"{seen.detail}; {ABANDONED}") if row.id in ended else seen
 
 
 def _is_over(row: ReleaseRow) -> bool:

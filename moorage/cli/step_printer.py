@@ -111,12 +111,15 @@ class StepPrinter(progress.Progress):
         """Ask a question at the terminal, without a time limit; None without a terminal."""
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             return None
-        from moorage.operations.redeploy.intent import Answer  # noqa: PLC0415  (few flows ask)
+        # Few flows ask.
+        from moorage.adapters.system.process import command_line_user  # noqa: PLC0415
+        from moorage.operations.redeploy.intent import Answer  # noqa: PLC0415
 
         self.stop()
         try:
             err.print(question.plan, markup=False, highlight=False)
-            return Answer(approve=typer.confirm("Approve?", err=True))
+            approve = typer.confirm("Approve?", err=True)
+            return Answer(approve=approve, note=f"by {command_line_user().account}")
         finally:
             self.start()
 

@@ -134,6 +134,10 @@ class Cause(StrEnum):
         "See the reason for each host above. `moorage fleet` shows what the hosts have, `moorage"
         " fleet check` what is wrong with them, and `moorage doctor` what this machine lacks.",
     )
+    PLACE_GONE = ExitCode.NO_FIT.cause(
+        "The place where the release ran is gone",
+        "Bring the host back into the fleet, or place the release elsewhere: `moorage rollback`.",
+    )
     CLAIM_CONFLICT = ExitCode.BUSY.cause(
         "Another deployment claimed the planned resources",
         "Deploy again: moorage makes a new plan.",

@@ -1,7 +1,7 @@
 """Models in the hosts' stores, and the choice of models to remove."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 
 from moorage.common.values import Value
@@ -9,7 +9,7 @@ from moorage.inventory.model_store import SELECTED, folder_name, selection
 from moorage.models.assets import assets_of
 from moorage.models.pin import AssetRole
 from moorage.releases.release_row import ReleaseRow
-from moorage.releases.states import ReleaseState
+from moorage.releases.states import SERVING
 from moorage.spec import ModelSpec
 from moorage.spec.patterns import AUTO_FILES
 
@@ -59,9 +59,9 @@ class Need(Value):
     hosts: frozenset[str] = frozenset()
     any_files: bool = False
 
-    def concerns(self, stored: Stored, *, anywhere: bool) -> bool:
-        """Whether it needs a stored model on its hosts, or `anywhere`: hosts may share a store."""
-        here = anywhere or not self.hosts or stored.host in self.hosts
+    def concerns(self, stored: Stored, uses: Callable[[str], bool]) -> bool:
+        """Whether it needs a model of the store that those hosts use for which `uses` is true."""
+        here = not self.hosts or any(map(uses, self.hosts))
         revision = self.revision in ("", stored.revision)
         return here and revision and self._means("".join(stored.path.split("/")[1:2]))
 
@@ -101,7 +101,7 @@ def to_prune(
 
 
 def _needs(row: ReleaseRow, spec: ModelSpec) -> Iterable[Need]:
-    if row.state != ReleaseState.RUNNING or row.release is None:
+    if row.state not in SERVING or row.release is None:
         chosen_later = spec.files == AUTO_FILES
         return [
             Need(

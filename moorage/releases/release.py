@@ -76,6 +76,8 @@ class Release(Value):
         acceptance: The outcome of its load; None = no load.
         rolled_back_to: Earlier release whose plan it reuses; empty = it has a new plan.
         applied_from: Set of files that it was applied from; empty = it was deployed on its own.
+        approval: The note of the person who approved it, with the name where it is known; empty =
+            none was needed, or an older moorage did not record it.
         restarts: Oldest first; the newest hundred are kept.
         requester: None = an older moorage did not record it.
         finished_at: When it started to run, or failed.
@@ -106,6 +108,7 @@ class Release(Value):
     rolled_back_to: str = ""
     applied_from: str = ""
     submission: Submission = Submission.defaults()
+    approval: str = ""
     restarts: tuple[Restart, ...] = ()
     failure: FailureRecord | None = None
     flow_run_id: str = ""

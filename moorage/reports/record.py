@@ -165,6 +165,7 @@ def _facts(release: Release) -> Section:
         ("Applied from", release.applied_from),
         ("Flow run", release.flow_run_id),
         ("Requested by", release.requester.summary if release.requester else ""),
+        ("Approval", release.approval),
     )
     return facts((*rows, *(row for row in optional if row[1])))
 

@@ -75,6 +75,25 @@ def test_a_connection_that_ends_says_its_last_word(instead: Stand) -> None:
     assert caught.value.cause is Cause.HOST_UNAUTHORIZED
 
 
+@pytest.mark.parametrize(
+    ("key", "named"), [("GPU_KEY", "in secret GPU_KEY"), ("", "/home/me/.ssh/id_ed25519")]
+)
+def test_a_key_that_cannot_be_read_is_told_from_one_that_is_refused(
+    instead: Stand, monkeypatch: pytest.MonkeyPatch, key: str, named: str
+) -> None:
+    monkeypatch.setenv("GPU_KEY", "garbage")
+    file = "/proc/1/fd/3" if key else named
+    instead(
+        f"""echo 'Load key "{file}": error in libcrypto' >&2
+        echo 'box: Permission denied (publickey).' >&2; exit 255"""
+    )
+    with pytest.raises(Failure) as caught:
+        Tunnel(Access(address="ssh://box", key=key))
+    assert caught.value.cause is Cause.HOST_UNAUTHORIZED
+    words = f"ssh://box: the private key {named} cannot be read: error in libcrypto"
+    assert caught.value.detail == words
+
+
 @pytest.mark.skipif(not shutil.which("ssh"), reason="OpenSSH is not installed")
 def test_a_command_of_the_users_configuration_is_not_in_the_way(
     instead: Stand, tmp_path: Path

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 from ruamel.yaml import YAML
 from typer.testing import CliRunner, Result
 
@@ -158,19 +155,3 @@ def test_a_fleet_file_with_a_mistake_is_told_as_ever(tmp_path: Path) -> None:
 )
 def test_indexes_are_written_as_ranges(numbers: list[int], shown: str) -> None:
     assert commands._ranges(numbers) == shown
-
-
-@pytest.mark.parametrize(
-    ("quiet", "terminal", "is_shown"), [(0.0, True, True), (60.0, True, False), (0.0, False, False)]
-)
-def test_hosts_are_counted_while_they_answer(
-    monkeypatch: pytest.MonkeyPatch, quiet: float, terminal: bool, is_shown: bool
-) -> None:
-    monkeypatch.setattr(commands, "QUIET_SECONDS", quiet)
-    screen = io.StringIO()
-    console = Console(file=screen, force_terminal=terminal, width=80)
-    with commands.counting(console, "surveying hosts", 3) as done:
-        done()
-        time.sleep(0.3)
-    assert ("surveying hosts" in screen.getvalue()) == is_shown
-    assert is_shown or screen.getvalue() == ""

@@ -22,6 +22,7 @@ from prefect.states import Completed
 from rich.console import Console
 from typer.testing import CliRunner
 
+from moorage.adapters.system.process import command_line_user
 from moorage.adapters.system.settings import Settings
 from moorage.cli import flows
 from moorage.cli.app import app
@@ -151,7 +152,8 @@ def test_a_person_sees_the_plan_and_answers(
     monkeypatch.setattr(sys, "stdin", Terminal(typed))
     monkeypatch.setattr(sys, "stderr", seen)
     monkeypatch.setattr(flows, "err", Console(file=seen))
-    assert answer() == Answer(approve=approve)
+    person = command_line_user().account
+    assert answer() == Answer(approve=approve, note=f"by {person}")
     assert "replace tiny.v1" in seen.getvalue()
 
 

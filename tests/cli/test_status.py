@@ -25,8 +25,10 @@ def test_a_release_that_nobody_finishes_names_the_way_out(
     ledger.releases.begin(a_spec(), REVISION, "")
     lock = ledger.locks.holding("tiny", wait_seconds=0) if at_work else nullcontext()
     with lock:
-        shown = CliRunner().invoke(app, ["status"]).output
-    assert ("its flow has ended: `moorage reconcile` cleans up" in shown) == left
+        for command in ("status", "history tiny", "show tiny", "show tiny --json"):
+            shown = CliRunner().invoke(app, command.split()).output
+            words = "its flow has ended: `moorage reconcile` cleans up"
+            assert (words in " ".join(shown.split())) == left, command
 
 
 def test_a_stop_that_failed_is_shown_beside_the_release_that_serves_by_now(

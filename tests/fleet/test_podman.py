@@ -143,8 +143,8 @@ def test_a_model_is_deployed_seen_and_retired(
 
 @pytest.mark.parametrize(
     ("behaviour", "output"),
-    # Podman 4.3 does not tell that it was the kernel, at least with the first version of cgroups.
-    [("die", "exited with code 1"), ("oom", "because RAM ran out")],
+    # Podman 4.3 does not tell that it was the kernel, but that nobody asked for the kill.
+    [("die", "exited with code 1"), ("oom", "it ran out of memory")],
 )
 def test_an_engine_that_ends_is_told_with_its_cause(
     place: Workplace, lifecycle_image: str, behaviour: str, output: str

@@ -62,6 +62,7 @@ def test_a_deploy_waits_for_a_person_and_shows_its_plan(
     assert done["state"]["type"] == "COMPLETED", done["state"]["message"]
     answered = f"approved: go on ({command_line_user().account})"
     until(lambda: answered in served.log(run["id"]))
+    assert workplace.json("show", name)["approval"] == answered.removeprefix("approved: ")
     assert workplace.json("approvals") == []
 
     again = deploy("agreed")
@@ -74,6 +75,8 @@ def test_a_deploy_waits_for_a_person_and_shows_its_plan(
     workplace.run("approve", name)  # as its log advises
     assert served.ended(redeployed["id"])["state"]["message"] == "1 redeployed"
     assert [row.number for row in workplace.releases("agreed")] == [2, 1]
+    approval = f"by {command_line_user().account}"
+    assert workplace.json("show", name)["approval"] == approval, "given for the redeploy of many"
 
 
 def test_an_empty_answer_is_none_and_a_refusal_ends_the_run(

@@ -9,6 +9,7 @@ from moorage.operations.stored_models import Need, Stored, to_prune
 
 DAY = 86_400.0
 NOW = 100 * DAY
+HERE = "a".__eq__
 
 
 def stored(name: str, age: float, **fields: object) -> Stored:
@@ -74,9 +75,9 @@ def need(**fields: object) -> Need:
 )
 def test_a_release_needs_its_revision_on_its_hosts(wanted: Need, concerned: bool) -> None:
     here = stored("old", 1, path="models/acme--old/abc")
-    assert wanted.concerns(here, anywhere=False) is concerned
+    assert wanted.concerns(here, HERE) is concerned
     partial = stored("old", 1, path="models/acme--old/abc.partial", state="partial")
-    assert wanted.concerns(partial, anywhere=False) is concerned
+    assert wanted.concerns(partial, HERE) is concerned
 
 
 @pytest.mark.parametrize(
@@ -87,10 +88,10 @@ def test_a_release_that_has_not_chosen_its_files_needs_all_of_its_source(
     folder: str, concerned: bool
 ) -> None:
     here = stored("old", 1, path=f"models/{folder}/abc")
-    assert need(revision="", any_files=True).concerns(here, anywhere=False) is concerned
-    assert need(revision="").concerns(here, anywhere=False) is (folder == "acme--old")
+    assert need(revision="", any_files=True).concerns(here, HERE) is concerned
+    assert need(revision="").concerns(here, HERE) is (folder == "acme--old")
 
 
-def test_this_machines_hosts_share_a_store() -> None:
+def test_hosts_that_share_a_store_need_it_together() -> None:
     here = stored("old", 1, path="models/acme--old/abc")
-    assert need(hosts={"b"}).concerns(here, anywhere=True)
+    assert need(hosts={"b", "c"}).concerns(here, {"a", "b"}.__contains__)

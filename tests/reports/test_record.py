@@ -18,6 +18,7 @@ from moorage.inventory.snapshot import HostSnapshot
 from moorage.models.pin import AssetRole, Pin
 from moorage.models.quantizations import FilesChoice, FileVerdict
 from moorage.models.source import SkippedFile
+from moorage.operations.redeploy.intent import Answer
 from moorage.placement.placement import Placed
 from moorage.readiness.acceptance import Acceptance, LoadFigures
 from moorage.readiness.engine_facts import EngineFacts
@@ -265,6 +266,16 @@ def test_a_section_without_content_is_left_out() -> None:
 def test_the_title_says_whether_it_still_serves(state: ReleaseState, title: str) -> None:
     states = (Stay(state=ReleaseState.RUNNING, since=NOON), Stay(state=state, since=NOON))
     assert release_document(a_release(), states).title == title
+
+
+@pytest.mark.parametrize(
+    ("note", "shown"),
+    [("go on (ann@desk)", "go on (ann@desk)"), ("", "given in Prefect's UI or API")],
+)
+def test_who_approved_it_is_on_the_record(note: str, shown: str) -> None:
+    approved = a_release(approval=Answer(approve=True, note=note).approval)
+    assert f"| Approval | {shown} |" in release_document(approved).markdown()
+    assert "Approval" not in release_document(a_release()).markdown()
 
 
 def test_a_start_after_a_death_is_told_with_its_cause() -> None:

@@ -90,6 +90,14 @@ def test_a_failed_release_that_is_undone_at_last_is_not_said_to_have_been_interr
     assert summary == f"cleaned up after {failed}, which had failed and could not be undone then"
 
 
+def test_a_release_of_a_killed_flow_names_the_state_in_which_it_was_killed() -> None:
+    release = ledger().releases.begin(a_spec(), "", "")
+    recover(ledger().releases.get(release))
+    row = ledger().releases.get(release)
+    assert row.state == S.ERROR
+    assert row.cause == "interrupted: the process of its flow was gone while it was pending"
+
+
 @pytest.mark.parametrize("how", ["retired", "given up"])
 def test_nobody_waits_for_the_start_of_a_release_that_has_ended(how: str) -> None:
     """Reconciling has started it again just before."""

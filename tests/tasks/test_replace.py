@@ -40,6 +40,7 @@ class Hosts:
         monkeypatch.setattr(workloads, "stop", self._stop)
         monkeypatch.setattr(replace, "restore_image", lambda _release: None)
         monkeypatch.setattr(workloads, "must_listen", self._must_listen)
+        monkeypatch.setattr(workloads, "_listens", lambda _endpoint: False)
 
     def observe(self, workload: Workload) -> Observation:
         self._must_be_there(workload.host)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -12,13 +13,13 @@ import pytest
 from moorage.adapters.hosts.observation import Observation
 from moorage.common.failures import Cause, Failure
 from moorage.engines.labels import LABEL_ROLE
-from moorage.engines.launch import ContainerSpec
+from moorage.engines.launch import ContainerSpec, LaunchPlan
 from moorage.engines.workload import Workload
 from moorage.placement.role import Role
 from moorage.spec import EngineName, RuntimeName
 from tasks import workloads
-from tasks.workloads import must_listen, stop_all
-from tests.builders import a_container
+from tasks.workloads import must_listen, start_part, stop_all
+from tests.builders import a_container, a_row
 
 GRACE = 30.0
 
@@ -147,3 +148,25 @@ def test_one_that_never_listens_fails_by_role_and_host(
     assert caught.value.cause == cause
     assert detail in caught.value.detail
     assert "ray-head moorage-tiny.v1-r0-ray-head on a" in caught.value.detail
+
+
+@pytest.mark.parametrize(
+    ("taken", "own", "begun"),
+    [(False, False, True), (True, True, True), (True, False, False)],
+    ids=["free", "a leftover of its own", "another program"],
+)
+def test_what_another_program_would_answer_for_is_not_started(
+    monkeypatch: pytest.MonkeyPatch, listener: int, taken: bool, own: bool, begun: bool
+) -> None:
+    """Its answers would count as those of the engine, which dies later, when it binds the port."""
+    seen(monkeypatch, Runtime(running=own))
+    started = list[str]()
+    monkeypatch.setattr(workloads, "start", lambda _release, spec: started.append(spec.name))
+    spec = a_container(port=listener if taken else 1)
+    part = LaunchPlan(
+        release="tiny.v1", engine=EngineName.VLLM, engine_version="", containers=(spec,)
+    )
+    refusal = pytest.raises(Failure, match=f"another program listens on 127.0.0.1:{listener}")
+    with nullcontext() if begun else refusal:
+        start_part(a_row(), part)
+    assert started == [spec.name] * begun

@@ -59,6 +59,12 @@ def connection(address: str, seconds: int) -> Iterator[HTTPConnection]:
 
 def get(daemon: HTTPConnection, path: str) -> Any:
     """The answer to a GET request; None for status 404."""
+    body = get_body(daemon, path)
+    return None if body is None else decode(body, LIMITS)
+
+
+def get_body(daemon: HTTPConnection, path: str) -> bytes | None:
+    """The body of the answer to a GET request; None for status 404."""
     daemon.request("GET", path)
     answer = daemon.getresponse()
     body = answer.read(MOST_BYTES + 1)
@@ -68,7 +74,7 @@ def get(daemon: HTTPConnection, path: str) -> Any:
         return None
     if answer.status != OK:
         raise ValueError(f"{answer.status} {answer.reason}: {body[:300].decode(errors='replace')}")
-    return decode(body, LIMITS)
+    return body
 
 
 def _opened(access: Access) -> HTTPConnection:

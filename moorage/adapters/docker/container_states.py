@@ -1,11 +1,15 @@
 """Containers as their daemon reports them: those of a ledger, and the states of workloads."""
 
+import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from http.client import HTTPConnection
 from typing import Any
+from urllib.parse import urlencode
 
-from moorage.adapters.docker.connection import connection, get
+from moorage.adapters.docker.connection import LIMITS, connection, get, get_body
 from moorage.adapters.hosts.observation import Observation
+from moorage.common.strict_json import decode
 from moorage.engines.labels import LABEL_HELPER, LABEL_LEDGER, LABEL_MODEL, LABEL_RELEASE
 from moorage.engines.workload import Workload
 from moorage.operations.reconcile.observed_workload import ObservedWorkload
@@ -16,6 +20,12 @@ LIST_SECONDS, OBSERVE_SECONDS = 15, 60
 RUNS = {"running", "paused", "restarting"}
 ENDED = {"exited", "stopped"}
 """Podman reports `stopped` until it has cleaned up after a container."""
+
+KILLED = 137
+"""Exit code of a container whose program got SIGKILL."""
+
+EVENTS_SECONDS = 1.0
+"""How long after the end of a container its daemon may still report what ended it."""
 
 
 def list_own(address: str, ledger: str) -> tuple[ObservedWorkload, ...]:
@@ -37,7 +47,7 @@ def list_containers(address: str) -> list[dict[str, Any]]:
 def observe_containers(address: str, workloads: Iterable[Workload]) -> list[Observation]:
     """The states of containers of one daemon; raises as `connection`."""
     with connection(address, OBSERVE_SECONDS) as daemon:
-        return [_observation(get(daemon, f"/containers/{one.name}/json"), one) for one in workloads]
+        return [_observation(daemon, one) for one in workloads]
 
 
 def belongs(labels: Mapping[str, str], workload: Workload) -> bool:
@@ -68,17 +78,18 @@ def _listed(listed: dict[str, Any]) -> ObservedWorkload:
     )
 
 
-def _observation(container: dict[str, Any] | None, workload: Workload) -> Observation:
+def _observation(daemon: HTTPConnection, workload: Workload) -> Observation:
     """The state of a workload's container. A foreign container of the same name does not count.
 
     A container that waits for its restart counts as running, with the exit code of its last run.
     """
+    container = get(daemon, f"/containers/{workload.name}/json")
     labels = (container or {}).get("Config", {}).get("Labels") or {}
     if container is None or not belongs(labels, workload):
         return Observation(running=False, detail="the container is gone")
     state, restarts = container["State"], int(container["RestartCount"])
     running = state["Status"] in RUNS
-    killed = bool(state.get("OOMKilled"))
+    killed = bool(state.get("OOMKilled")) or _ran_out_of_memory(daemon, container)
     words = [_in_words(state["Status"])]
     if restarts:
         words.append(f"Docker restarted it {restarts} times")
@@ -95,3 +106,27 @@ def _observation(container: dict[str, Any] | None, workload: Workload) -> Observ
 
 def _in_words(state: str) -> str:
     return "the container exited" if state in ENDED else f"the container is {state}"
+
+
+def _ran_out_of_memory(daemon: HTTPConnection, container: dict[str, Any]) -> bool:
+    """Whether a container got SIGKILL and nobody asked the daemon for that.
+
+    Docker never sets `OOMKilled` when it hears of the end before it hears that memory ran out, as
+    happens on a busy host. Its events then have an `oom` after the end, or none.
+    """
+    state = container["State"]
+    if state["Status"] not in ENDED or state["ExitCode"] != KILLED:
+        return False
+    try:
+        ended = datetime.fromisoformat(state["FinishedAt"]).timestamp()
+        query = {
+            "since": f"{datetime.fromisoformat(state['StartedAt']).timestamp():.6f}",
+            "until": f"{ended + EVENTS_SECONDS:.6f}",
+            "filters": json.dumps({"container": [container["Id"]]}),
+        }
+        events = get_body(daemon, f"/events?{urlencode(query)}") or b""
+        actions = {decode(line, LIMITS).get("Action") for line in events.splitlines()}
+    except (ValueError, KeyError, AttributeError):  # a daemon that keeps no events
+        return False
+    # A daemon forgets old events; without the end, the request to kill may be forgotten, too.
+    return "oom" in actions or ("die" in actions and "kill" not in actions)

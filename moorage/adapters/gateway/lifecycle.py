@@ -5,17 +5,22 @@ import os
 import platform
 import socket
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from moorage.adapters.gateway.admin import Admin
 from moorage.adapters.gateway.processes import GatewayProcesses, gateway_lock
 from moorage.adapters.ledger import Ledger
+from moorage.adapters.system.parallel import map_parallel
 from moorage.common.failures import Cause, Failure
 from moorage.gateway.gateway import Gateway, GatewayOptions
 
 UP_SECONDS = 30.0
 DRAIN_SECONDS = 30.0
 POLL_SECONDS = 0.05
+
+STATE_SECONDS = 6.0
+"""How long the states of gateways are waited for, all together."""
 
 
 def bring_up(ledger: Ledger, home: Path, name: str, options: GatewayOptions) -> Gateway:
@@ -72,8 +77,26 @@ def take_down(ledger: Ledger, home: Path, name: str, drain_seconds: float = DRAI
     return cut_off
 
 
-def gateway_state(ledger: Ledger, gateway: Gateway, home: Path) -> str:
-    """State of a gateway for people, in a word or a line."""
+def gateway_states(
+    ledger: Ledger,
+    gateways: Sequence[Gateway],
+    home: Path,
+    on_done: Callable[[], None] = lambda: None,
+) -> list[str]:
+    """State of each gateway for people, in a word or a line, after `STATE_SECONDS` at most."""
+    outcomes = map_parallel(lambda one: _state(ledger, one, home), gateways, STATE_SECONDS, on_done)
+    states = []
+    for gateway, outcome in zip(gateways, outcomes, strict=True):
+        if isinstance(outcome, TimeoutError):
+            where = gateway.options.host.name if gateway.options.host else "Docker"
+            outcome = f"unknown: {where} does not answer within {STATE_SECONDS:g} s"
+        if isinstance(outcome, Exception):
+            raise outcome
+        states.append(outcome)
+    return states
+
+
+def _state(ledger: Ledger, gateway: Gateway, home: Path) -> str:
     if gateway.problem:
         return gateway.problem
     follows = ledger.locks.is_held(gateway_lock(gateway.name))

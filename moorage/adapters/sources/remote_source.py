@@ -1,5 +1,6 @@
 """Models at remote sources: pinned to a commit, and downloaded into the model store."""
 
+import socket
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -313,16 +314,27 @@ class RemoteSource:
 
 
 def with_retries(attempt: Callable[[], T], waits: tuple[float, ...]) -> T:
-    """Call `attempt`; retry it after each of these waits while its `DownloadError` is transient."""
+    """Call `attempt`; retry it after each of these waits while its `DownloadError` is transient.
+
+    A name that does not resolve is not tried again here: resolvers repeat their questions, and each
+    answer may take 10 s. Whoever calls may try again, and tells so.
+    """
     left = iter(waits)
     while True:
         try:
             return attempt()
         except DownloadError as error:
             wait = next(left, None)
-            if wait is None or not error.transient:
+            if wait is None or not error.transient or _is_unresolved(error):
                 raise _failure_behind(error) from None
         time.sleep(wait)
+
+
+def _is_unresolved(error: BaseException | None) -> bool:
+    """Whether an error was raised because the name of a machine did not resolve."""
+    while error and not isinstance(error, socket.gaierror):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _failure_behind(error: DownloadError) -> Failure:

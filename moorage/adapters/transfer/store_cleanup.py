@@ -2,7 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from docker.errors import APIError
@@ -61,20 +61,28 @@ class Store(ABC):
 
 
 class OwnStore(Store):
-    """The store of this machine, which all its hosts share."""
+    """The store of this machine, which all its hosts share.
 
-    def __init__(self, host: str, settings: Settings) -> None:
+    Args:
+        elsewhere: Hosts and clusters that do not use it. All other names count as this machine:
+            a release may run here under a name that the fleet no longer has.
+    """
+
+    def __init__(self, host: str, settings: Settings, elsewhere: Collection[str] = ()) -> None:
         super().__init__(host)
-        self._root = str(settings.root)
+        self._root, self._elsewhere = str(settings.root), elsewhere
 
     def ask(self, action: str, paths: Sequence[str] = ()) -> Any:
         """Run the action in this process."""
         return keeper.ACTIONS[action](self._root, list(paths))
 
     def _users(self, stored: Stored, needs: Sequence[Need]) -> Iterable[str]:
-        yield from (need.release for need in needs if need.concerns(stored, anywhere=True))
+        yield from (need.release for need in needs if need.concerns(stored, self._uses))
         if self._is_locked(stored):
             yield "a download"
+
+    def _uses(self, host: str) -> bool:
+        return host not in self._elsewhere
 
     def _is_locked(self, stored: Stored) -> bool:
         folder, repository, _ = stored.path.split("/")
@@ -126,7 +134,8 @@ class RemoteStore(Store):
         return super().stored(needs)
 
     def _users(self, stored: Stored, needs: Sequence[Need]) -> Iterable[str]:
-        yield from (need.release for need in needs if need.concerns(stored, anywhere=False))
+        own = self.host.__eq__
+        yield from (need.release for need in needs if need.concerns(stored, own))
         whole = stored.path.removesuffix(keeper.GOING).removesuffix(keeper.PARTIAL)
         place = f"{self._host.store.rstrip('/')}/{whole}"
         downloader = staging_name(place)
@@ -144,7 +153,8 @@ def stores_of(fleet: Fleet, settings: Settings) -> tuple[Store, ...]:
     """The stores of a fleet; this machine's store comes first."""
     here = [host.name for host in fleet.hosts if not host.access.is_remote]
     remote = [RemoteStore(host, fleet) for host in fleet.hosts if host.access.is_remote]
-    return (OwnStore(here[0] if here else "local", settings), *remote)
+    elsewhere = {store.host for store in remote} | fleet.clusters.keys()
+    return (OwnStore(here[0] if here else "local", settings, elsewhere), *remote)
 
 
 def prune(

@@ -12,6 +12,7 @@ from moorage.operations.history.changes import spec_changes
 from moorage.operations.redeploy.drift import Drift, DriftKind, decide, summarize
 from moorage.policy.request import Channel, Submission
 from moorage.releases.release import Release
+from moorage.releases.requester import one_line
 from moorage.spec import Approval, ModelSpec, OnDrift
 
 
@@ -99,6 +100,11 @@ class Answer(Value):
 
     approve: bool
     note: str = ""
+
+    @property
+    def approval(self) -> str:
+        """The approval in one line, for the record. Only `moorage` notes who gave it."""
+        return one_line(self.note) or "given in Prefect's UI or API"
 
 
 class Intent(Value):

@@ -147,7 +147,7 @@ class _Search:
         reasons: Why vLLM could not spread over hosts that have the memory.
         best: The rejected combination with the most memory.
         memory: Total bytes of that combination.
-        unfit: Hosts of the same size outside that combination.
+        unfit: Hosts of the same size that were passed over, since they lack free accelerators.
     """
 
     terms: Terms
@@ -170,9 +170,10 @@ class _Search:
 
     def _of_size(self, group: Sequence[View], size: int) -> Sequence[View]:
         """The first hosts in fleet order that suffice together; empty = they never do."""
-        terms, taken, memory = self.terms, list[View](), 0
+        terms, taken, memory, unfit = self.terms, list[View](), 0, 0
         for view in group:
             enough = all(view.ratio(item) >= terms.utilization for item in view.accelerators)
+            unfit += not enough
             if view.room.ram < terms.ram or not enough:
                 continue
             taken.append(view)
@@ -188,7 +189,7 @@ class _Search:
                 return taken
             self.reasons[refusal.note] = None
         if memory > self.memory:
-            self.best, self.memory, self.unfit = taken, memory, len(group) - len(taken)
+            self.best, self.memory, self.unfit = taken, memory, unfit
         return ()
 
     def _topology_refusal(self, hosts: int, size: int) -> Refusal | None:

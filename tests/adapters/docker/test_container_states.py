@@ -31,7 +31,7 @@ class Daemon(BaseHTTPRequestHandler):
     answers: dict[str, tuple[int, bytes]] = {}
 
     def do_GET(self) -> None:
-        status, body = self.answers.get(self.path, (404, b"{}"))
+        status, body = self.answers.get(self.path.partition("?since")[0], (404, b"{}"))
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -66,6 +66,7 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 def answers(monkeypatch: pytest.MonkeyPatch, **contents: object) -> None:
     """What the daemon says of containers by name; a tuple is a status and a text."""
     listed = {"/containers/json?all=1": contents.pop("listed", [])}
+    listed["/events"] = contents.pop("events", (404, b"{}"))
     named = {f"/containers/{name}/json": content for name, content in contents.items()}
     written = {
         path: one if isinstance(one, tuple) else (200, json.dumps(one).encode())
@@ -76,7 +77,7 @@ def answers(monkeypatch: pytest.MonkeyPatch, **contents: object) -> None:
 
 def container(state: dict[str, Any], restarts: int = 0, release: str = "tiny.v1") -> dict[str, Any]:
     config = {"Labels": {LABEL_LEDGER: LEDGER, LABEL_RELEASE: release}}
-    return {"State": state, "RestartCount": restarts, "Config": config}
+    return {"Id": "1", "State": state, "RestartCount": restarts, "Config": config}
 
 
 CASES: dict[str, tuple[object, tuple[bool, int | None, str]]] = {
@@ -118,6 +119,33 @@ def test_the_state_of_a_container_is_told(
     one, other = observe_containers(address, [a_workload("a"), a_workload("b")])
     assert (one.running, one.exit_code, one.detail) == expected
     assert other.running
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        (["start", "die", "oom"], True),
+        (["start", "die"], True),
+        (["start", "kill", "die"], False),
+        (["kill", "die", "oom"], True),
+        (["start"], False),
+        ((500, b"events are not kept"), False),
+        ((200, b"{"), False),
+        ((200, b"[]"), False),
+    ],
+)
+def test_a_sigkill_that_nobody_asked_the_daemon_for_is_a_lack_of_memory(
+    monkeypatch: pytest.MonkeyPatch, address: str, events: Any, expected: bool
+) -> None:
+    """Docker sets no `OOMKilled` when the end of a container overtakes the news of its memory."""
+    if isinstance(events, list):
+        events = (200, b"".join(b'{"Action": "%s"}\n' % one.encode() for one in events))
+    ended: dict[str, Any] = {"Status": "exited", "ExitCode": 137, "OOMKilled": False}
+    ended |= {"StartedAt": "2026-11-27T07:20:40.2338Z", "FinishedAt": "2026-11-27T07:20:41.27Z"}
+    answers(monkeypatch, a=container(ended), events=events)
+    [seen] = observe_containers(address, [a_workload("a")])
+    assert seen.out_of_memory == expected
+    assert ("it ran out of memory" in seen.detail) == expected
 
 
 def test_all_containers_are_listed(monkeypatch: pytest.MonkeyPatch, address: str) -> None:

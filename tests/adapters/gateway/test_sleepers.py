@@ -50,3 +50,14 @@ async def test_a_command_that_fails_is_told_with_its_reason(
         with pytest.raises(Failure, match=words) as caught:
             await Sleepers(ledger, tmp_path, tuple).put_to_sleep("tiny", "idle")
         assert caught.value.cause is cause
+
+
+async def test_nobody_waits_for_room_where_the_place_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuses = REFUSES.replace("no-fit", "place-gone").replace("too small", "gpu-1 has left")
+    monkeypatch.setattr(sleepers, "COMMAND", (sys.executable, "-c", refuses))
+    monkeypatch.setattr(Sleepers, "_make_room", lambda *_: pytest.fail("it waits for room"))
+    opened = closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}"))
+    with opened as ledger, pytest.raises(Failure, match="gpu-1 has left"):
+        await Sleepers(ledger, tmp_path, tuple).wake("tiny")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
+from typing import NoReturn
 
 import pytest
 
@@ -46,6 +48,24 @@ def fetch(hub: Hub, commit: str, target: Path, *, attempts: int = 1) -> None:
 
 def ranges(hub: Hub) -> list[str | None]:
     return [seen.range for seen in hub.requests_for(NAME)]
+
+
+def test_a_hub_whose_name_does_not_resolve_is_named_and_asked_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each answer of a resolver may take long."""
+    asked = list[object]()
+
+    def resolve(host: object, *_: object, **__: object) -> NoReturn:
+        asked.append(host)
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    with pytest.raises(Failure) as caught:
+        HubClient(REPO, "http://hub.invalid", waits=(0.0,) * 4).list_files("")
+    assert caught.value.cause is Cause.HUB_UNAVAILABLE
+    assert "Name or service not known (hub.invalid)" in caught.value.detail
+    assert len(asked) == 1
 
 
 @pytest.mark.parametrize("reset", [False, True], ids=["ended", "reset"])

@@ -13,7 +13,8 @@ from moorage.adapters.sources.store import Manifest, ModelStore
 from moorage.adapters.system.settings import Settings
 from moorage.adapters.transfer import bundle, checksum, file_checks
 from moorage.adapters.transfer import store_program as keeper
-from moorage.adapters.transfer.store_cleanup import OwnStore, RemoteStore, prune
+from moorage.adapters.transfer.store_cleanup import OwnStore, RemoteStore, prune, stores_of
+from moorage.inventory.clusters import RayCluster
 from moorage.inventory.fleet import Fleet, Host
 from moorage.models.source import ModelFile, WeightSummary
 from moorage.operations.stored_models import Need, Stored, StoredState
@@ -57,6 +58,27 @@ def test_everything_is_listed_with_its_size(tmp_path: Path, store: OwnStore) -> 
     )
     assert whole.bytes > 5
     assert (partial.source, partial.bytes, partial.state) == (FOLDER, 3, StoredState.PARTIAL)
+
+
+@pytest.mark.parametrize(
+    ("host", "used_by"),
+    [
+        ("local", ("tiny.v1",)),
+        ("a-name-that-the-fleet-has-no-more", ("tiny.v1",)),
+        ("gpu-1", ()),
+        ("ray", ()),
+    ],
+)
+def test_a_release_elsewhere_does_not_use_the_store_of_this_machine(
+    tmp_path: Path, place: Path, host: str, used_by: tuple[str, ...]
+) -> None:
+    far = Host(name="gpu-1", address="ssh://gpu-1", bind="10.0.0.1")
+    cluster = RayCluster(dashboard="http://ray:8265", serve="http://ray:8000")
+    fleet = Fleet(hosts=(far,), clusters={"ray": cluster})
+    own, _ = stores_of(fleet, Settings(home=tmp_path))
+    need = Need(release="tiny.v1", folder=FOLDER, revision=place.name, hosts=frozenset({host}))
+    (found,) = own.stored((need,))
+    assert found.used_by == used_by
 
 
 def test_what_engines_keep_is_measured_without_following_links(

@@ -195,3 +195,14 @@ def test_the_best_combination_is_the_one_with_the_most_memory() -> None:
     assert rank(a_request(500 * GIB), hosts).messages[-2] == (
         "The best combination is a, c with 72.00 GiB."
     )
+
+
+def test_hosts_that_were_not_looked_at_lack_nothing() -> None:
+    """With four accelerators wanted, nobody looks further than the third host with two."""
+    hosts = [host(name, 20 * GIB, 20 * GIB) for name in "bcde"]
+    hosts.insert(0, host("a", 20 * GIB, 20 * GIB, claims=(a_claim(0, 11 * GIB),)))
+    request = a_request(500 * GIB, HALF, accelerators=4)
+    assert rank(request, hosts).messages[-2] == (
+        "The best combination is b, c, d with 60.00 GiB; 1 other hosts of that size lack free"
+        " accelerators."
+    )

@@ -1,0 +1,56 @@
+"""The states of gateways, of which one is on a host that does not answer."""
+
+from __future__ import annotations
+
+import platform
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from moorage.adapters.gateway import lifecycle
+from moorage.adapters.gateway.lifecycle import gateway_states
+from moorage.adapters.ledger import Ledger
+from moorage.common.failures import Cause, Failure
+from moorage.gateway.gateway import Gateway, GatewayHost, GatewayOptions
+
+FAR = GatewayHost(name="gpu-1", address="tcp://192.0.2.1:2375", bind="192.0.2.1", helper_image="p")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as opened:
+        yield opened
+
+
+def gateway(name: str, host: GatewayHost | None = None) -> Gateway:
+    image = "envoy" if host else ""
+    options = GatewayOptions(bind=host.bind if host else "127.0.0.1", host=host, image=image)
+    return Gateway(name=name, machine=platform.node(), options=options)
+
+
+def test_a_host_that_does_not_answer_delays_no_other_gateway(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = threading.Event()
+    monkeypatch.setattr(lifecycle, "STATE_SECONDS", 0.3)
+    monkeypatch.setattr("moorage.adapters.gateway.envoys.HostEnvoy.runs", lambda _: answer.wait())
+    gateways = [gateway("far", FAR), gateway("near")]
+    try:
+        states = gateway_states(ledger, gateways, tmp_path)
+    finally:
+        answer.set()
+    assert states == ["unknown: gpu-1 does not answer within 0.3 s", "down"]
+
+
+def test_a_ledger_that_is_lost_meanwhile_is_a_failure(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(*_: object) -> bool:
+        raise Failure(Cause.LEDGER_UNAVAILABLE, "it is gone")
+
+    monkeypatch.setattr(ledger.locks, "is_held", lost)
+    with pytest.raises(Failure, match="it is gone"):
+        gateway_states(ledger, [gateway("near")], tmp_path)

@@ -1,0 +1,99 @@
+"""A release falls asleep only where its hosts answer, and wakes only where its place is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from moorage.adapters.hosts.observation import Observation
+from moorage.common.failures import Cause, Failure
+from moorage.engines.launch import LaunchPlan
+from moorage.engines.workload import Workload
+from moorage.inventory.snapshot import HostSnapshot
+from moorage.releases.release_row import ASLEEP, ReleaseRow
+from moorage.releases.states import ReleaseState
+from moorage.spec import EngineName
+from tasks import sleep, stopping
+from tasks.context import ledger
+from tests.builders import (
+    REVISION,
+    a_fleet,
+    a_host,
+    a_placement,
+    a_release,
+    a_spec,
+    a_workload,
+)
+
+pytestmark = pytest.mark.usefixtures("own_home")
+
+SPEC = a_spec()
+PLACEMENT = a_placement(SPEC, a_host())
+TAKEN = tuple(replace(claim, release="other.v1") for claim in PLACEMENT.claims)
+
+
+@pytest.fixture
+def away(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Hosts that do not answer; all others do, and stop what they run."""
+    found = set[str]()
+
+    class Host:
+        def observe(self, workload: Workload) -> Observation:
+            if workload.host in found:
+                raise Failure(Cause.RUNTIME_UNAVAILABLE, f"{workload.host} is away")
+            return Observation(running=True, detail="")
+
+    monkeypatch.setattr(sleep, "runtime_for", lambda *_: Host())
+    monkeypatch.setattr(stopping, "stop_all", lambda *_: None)
+    return found
+
+
+def placed(*states: ReleaseState) -> ReleaseRow:
+    """A release that serves on `gpu-1`, and was then moved on."""
+    own = ledger().releases
+    release = own.begin(SPEC, REVISION, "")
+    for state in (ReleaseState.SCHEDULED, ReleaseState.STARTING):
+        own.move(release, state)
+    plan = LaunchPlan(release=release, engine=EngineName.VLLM, engine_version="", containers=())
+    own.take_over(a_release(release, spec=SPEC, placement=PLACEMENT, plan=plan))
+    ledger().workloads.put(release, a_workload(release=release, host="gpu-1"))
+    for state in states:
+        own.move(release, state, ASLEEP)
+    return own.get(release)
+
+
+async def test_a_release_whose_hosts_answer_falls_asleep(away: set[str]) -> None:
+    row = placed()
+    await sleep.put_to_sleep(row, "requested")
+    assert ledger().releases.get(row.id).state == ReleaseState.ASLEEP
+    assert not away
+
+
+async def test_a_release_on_a_host_that_does_not_answer_keeps_serving(away: set[str]) -> None:
+    """Its engine there could not be stopped: it would neither serve nor sleep."""
+    row = placed()
+    away.add("gpu-1")
+    with pytest.raises(Failure, match="gpu-1 is away"):
+        await sleep.put_to_sleep(row, "requested")
+    found = ledger().releases.get(row.id)
+    assert found.state == ReleaseState.UNREACHABLE
+    assert "gpu-1 is away" in found.cause
+
+
+@pytest.mark.parametrize(
+    ("host", "cause", "words"),
+    [
+        (a_host("gpu-2"), Cause.PLACE_GONE, "gpu-1 is not in the fleet any more"),
+        (a_host(unreachable="no route"), Cause.PLACE_GONE, "gpu-1 cannot be reached: no route"),
+        (a_host(claims=TAKEN), Cause.NO_FIT, "another program listens"),
+    ],
+)
+async def test_a_place_that_is_gone_is_told_from_one_that_is_taken(
+    host: HostSnapshot, cause: Cause, words: str
+) -> None:
+    row = placed(ReleaseState.STOPPING, ReleaseState.ASLEEP)
+    with pytest.raises(Failure, match=words) as caught:
+        await sleep.wake(row, a_fleet(host))
+    assert caught.value.cause is cause
+    assert ledger().releases.get(row.id).state == ReleaseState.ASLEEP
