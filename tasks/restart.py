@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from moorage.adapters.engines.engine_http import ask, metrics_total, read_metrics
-from moorage.adapters.hosts.runtime import runtime_for
+from moorage.adapters.hosts.runtime import other_listener, runtime_for
 from moorage.adapters.ledger.locks import Owner
 from moorage.adapters.ledger.transitions import author
 from moorage.adapters.prefect.events import emit_release_event
+from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.engines.labels import LABEL_REPLICA
 from moorage.engines.launch import start_groups
@@ -159,7 +160,8 @@ async def answers(row: ReleaseRow, workload: Workload) -> str:
     key = api_key(release.plan)
     status, answer = await ask(workload.endpoint, question, settings().probe_timeout_seconds, key)
     if status and status < 500:
-        return ""
+        other = await in_thread(other_listener, workload, settings())
+        return f"{workload.name}: {other} listens at {workload.endpoint} too" if other else ""
     return f"{workload.name}: {question.path or 'connection'}: {judge(question, status, answer)[0]}"
 
 

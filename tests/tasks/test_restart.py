@@ -16,7 +16,7 @@ from moorage.releases.states import ReleaseState
 from tasks import repair, restart
 from tasks.context import ledger
 from tasks.restart import lease_of
-from tests.builders import a_release
+from tests.builders import a_profile, a_release, a_row
 from tests.tasks.test_launch import on
 from tests.tasks.test_replace import PLAN, stopping_for_another
 
@@ -75,3 +75,17 @@ def test_its_accelerators_are_its_own_from_the_start_until_it_answers(
     assert ledger().repairs.of(row.id).attempts == 1
     ledger().locks.drop(lease_of(row.id))
     assert not ledger().locks.is_held(NAME)
+
+
+async def test_an_answer_of_another_program_at_its_port_is_none_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def answered(*_: object) -> tuple[int, dict[str, object]]:
+        return 200, {}
+
+    monkeypatch.setattr(restart, "ask", answered)
+    monkeypatch.setattr(restart, "other_listener", lambda *_: "process 7 (vllm)")
+    row = a_row(a_release(plan=PLAN, profile=a_profile()))
+    workload = planned_workload(PLAN.containers[0])
+    problem = await restart.answers(row, workload)
+    assert problem == f"{workload.name}: process 7 (vllm) listens at {workload.endpoint} too"

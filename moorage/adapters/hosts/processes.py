@@ -127,7 +127,10 @@ class ProcessRuntime:
 
         It may have been first, or it shares the port: vLLM's sockets allow that (SO_REUSEPORT).
         """
-        own = {process.pid for process in self._home(workload)._processes(workload.name)}
+        try:
+            own = {one.pid for one in self._home(workload)._processes(workload.name)}
+        except Failure:  # another user runs it
+            return ""
         if not own:
             return ""
         others = {pid for pid in _listeners(workload.endpoint) if pid not in own}

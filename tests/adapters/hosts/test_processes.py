@@ -322,6 +322,7 @@ def test_what_another_user_runs_is_not_taken_for_stopped(
         patched.setattr(psutil.Process, "environ", denied)
         with pytest.raises(Failure, match="belongs to another user") as caught:
             runtime.stop(elsewhere, 5)
+        assert runtime.other_listener(elsewhere) == ""
     assert caught.value.cause is Cause.HOST_UNAUTHORIZED
     assert runtime.observe(elsewhere).running
 
