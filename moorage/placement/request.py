@@ -109,7 +109,9 @@ class Request:
     def hosts(self) -> int:
         """How many hosts the user wants each replica to span; 0 = as few as it takes."""
         wanted = self.spec.placement.hosts
-        return 0 if wanted == "auto" else wanted
+        if wanted != "auto":
+            return wanted
+        return self.stated.hosts if self.stated and not by_baseline_rules(self.spec) else 0
 
     @property
     def must_span(self) -> bool:
@@ -189,6 +191,14 @@ def request_for(
 
 def _require_possible(request: Request) -> None:
     spec, engine, stated = request.spec, request.engine, request.stated
+    if stated and stated.hosts and not (request.spans_hosts or by_baseline_rules(spec)):
+        # vLLM would wait for the other ranks until its start times out.
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"engine.args: {stated.data_local} of {stated.data} data-parallel ranks on each host"
+            f" take {stated.hosts} hosts",
+            suggestion="Leave --data-parallel-size-local out, or set `placement.across_hosts`.",
+        )
     if request.must_span and not request.spans_hosts:
         raise Failure(
             Cause.BAD_SPEC,

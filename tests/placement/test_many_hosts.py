@@ -150,6 +150,9 @@ def test_a_wished_number_is_spread_exactly(
         ("-pp 5", (A, TINY), [("a", 4), ("tiny", 1)]),
         ("-pp 6", (A, B), [("a", 3), ("b", 3)]),
         ("-tp 4 -dp 2", (A, B), [("a", 4), ("b", 4)]),
+        ("-tp 2 -dp 2 -dpl 2", (A, B), [("a", 4)]),
+        ("-tp 2 -dp 2 --data-parallel-size-local=1", (A, B), [("a", 2), ("b", 2)]),
+        ("-tp 2 -dp 2 -dpl 1", (A,), []),
         # vLLM has no layout for two ranks of data parallelism in three halves
         ("-tp 2 -dp 3", (SMALL, host("s2", 80, 80)), []),
         ("-tp 5", (A, TINY), []),
