@@ -76,6 +76,7 @@ def remedies(trial: Trial) -> tuple[str, ...]:
         _smaller_cache,
         _options,
         _more_accelerators,
+        _derived_sizes,
         _partial_offload,
         _without_a_release,
         _checkpoint,
@@ -141,6 +142,12 @@ def _more_accelerators(trial: Trial) -> Iterator[str]:
     counts = set(taken.values())
     if len(counts) == 1 and counts != {0}:
         yield f"Set `placement.accelerators: {counts.pop()}`: with it the model fits."
+
+
+def _derived_sizes(trial: Trial) -> Iterator[str]:
+    """Try the parallel sizes that follow from the placement, if the user states others."""
+    if trial.request.stated and trial.seats(replace(trial.request, stated=None)):
+        yield "Leave the parallel sizes out of `engine.args`: without them the model fits."
 
 
 def _without_a_release(trial: Trial) -> Iterator[str]:
