@@ -161,7 +161,11 @@ def remedies_of(request: Request, fleet: FleetSnapshot) -> tuple[str, ...]:
             [host("a", 80, 80)],
             "Set `placement.accelerators: 2`: ",
         ),
-        (model(10, engine={"args": ["-tp 3"]}), [host("a", 80, 80, 80)], "Leave the parallel sizes"),
+        (
+            model(10, engine={"args": ["-tp 3"]}),
+            [host("a", 80, 80, 80)],
+            "Leave the parallel sizes",
+        ),
         (model(100, engine={"args": ["-dp=2"]}), [host("a", 80, 80)], "Leave the parallel sizes"),
         (model(70), [host("a", 20, claims=(held(60, "old.v1"),))], "Retire old.v1: "),
         (
