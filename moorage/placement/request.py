@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from moorage.common.failures import Cause, Failure
-from moorage.inventory.snapshot import FleetSnapshot
+from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
 from moorage.memory.gguf import GgufMemory
 from moorage.models.profile import ModelProfile
 from moorage.placement.baseline.terms import (
@@ -34,6 +34,8 @@ class Request:
         joined_by: The mechanism that joins its hosts, if it spans several.
         ram_of_layers: Bytes of RAM for layers that are not on its accelerators.
         layers: Layers on its accelerators; 0 = all.
+        shares_image_with: Host and accelerator type of a replica of the same release in a
+            container; None = there is none yet.
     """
 
     subject: Subject
@@ -45,6 +47,7 @@ class Request:
     stated: Parallelism | None = None
     ram_of_layers: int = 0
     layers: int = 0
+    shares_image_with: tuple[HostSnapshot, str] | None = None
 
     @property
     def spec(self) -> ModelSpec:
