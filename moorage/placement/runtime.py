@@ -6,7 +6,8 @@ from moorage.common.failures import Failure
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.values import fields
 from moorage.common.versions import version_key
-from moorage.images.image import Image, ImageQuestion, choose_image
+from moorage.images.catalogue import cann_variant
+from moorage.images.image import CANN, Image, ImageQuestion, choose_image
 from moorage.inventory.devices import device_kind, process_refusal
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.engine import EngineTraits
@@ -67,7 +68,7 @@ def can_share_image(
 
     Places with equal hardware can, since drivers run images for older ones.
     """
-    if _chip(*one) == _chip(*other):
+    if _hardware(*one) == _hardware(*other):
         return True
     try:
         return image_on(spec, engine, *one).reference == image_on(spec, engine, *other).reference
@@ -75,9 +76,10 @@ def can_share_image(
         return False
 
 
-def _chip(host: HostSnapshot, kind: str) -> tuple[str, str]:
+def _hardware(host: HostSnapshot, kind: str) -> tuple[str, str]:
+    """The accelerator type, and the variant of its images where it has several."""
     device = host.first(kind)
-    return kind, device.family if device else ""
+    return kind, cann_variant(device.family)[0] if device and kind == CANN else ""
 
 
 def choose_runtime(
