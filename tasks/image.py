@@ -12,7 +12,7 @@ from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.placement import Placed
-from moorage.placement.runtime import image_on
+from moorage.placement.runtime import shared_image
 from moorage.releases.release import Release
 from moorage.releases.release_row import ReleaseRow
 from moorage.spec import ModelSpec, RuntimeName, slug
@@ -173,9 +173,9 @@ def wanted_image(placed: Placed) -> tuple[Image | None, list[HostSnapshot]]:
     hosts, seats = image_hosts(placed), placed.placement.seats
     if not hosts:
         return None, []
-    first = next(seat for seat in seats if seat.runtime == RuntimeName.DOCKER)
-    engine, host = ENGINES[placed.placement.engine], placed.snapshot.host(first.host)
-    return image_on(placed.spec, engine, host, first.accelerator_type), hosts
+    own = [seat for seat in seats if seat.runtime == RuntimeName.DOCKER]
+    places = ((placed.snapshot.host(seat.host), seat.accelerator_type) for seat in own)
+    return shared_image(placed.spec, ENGINES[placed.placement.engine], places), hosts
 
 
 def _no_image(placed: Placed) -> str:

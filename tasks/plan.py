@@ -14,10 +14,10 @@ from moorage.inventory.fleet import Fleet
 from moorage.operations.history.rollback import replanned
 from moorage.placement.placement import Placed
 from moorage.placement.replacement import missing_parts
-from moorage.placement.runtime import image_on
 from moorage.releases.release import Release
 from moorage.spec import ModelSpec, RuntimeName
 from tasks.context import ledger, settings
+from tasks.image import wanted_image
 
 NOT_CHECKED = ArgumentCheck()
 
@@ -98,6 +98,5 @@ async def check_placed(placed: Placed, target: Release | None = None) -> Argumen
         return await in_thread(arguments.check_on_cluster, spec, settings().root)
     seat, engine = placement.seats[0], ENGINES[placement.engine]
     host = placed.snapshot.host(seat.host)
-    in_container = seat.runtime == RuntimeName.DOCKER
-    image = image_on(spec, engine, host, seat.accelerator_type) if in_container else None
+    image = wanted_image(placed)[0] if seat.runtime == RuntimeName.DOCKER else None
     return await in_thread(arguments.check_placed, spec, engine, host, image, settings().root)

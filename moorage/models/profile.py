@@ -34,10 +34,18 @@ TRANSCRIBERS = frozenset(
 Source: `supports_transcription_only` in the models of vLLM 0.32.
 """
 
+GENERATORS = ("MiDashengLMModel", "MossAudioModel", "Qwen2_5OmniModel", "UltravoxModel")
+"""Architectures that generate text although their names end like those of encoders.
+
+Source: `_MULTIMODAL_MODELS` of vLLM 0.32.
+"""
+
 MODE_BY_ARCHITECTURE: tuple[tuple[str, Mode], ...] = (
     *((name, Mode.TRANSCRIPTION) for name in sorted(TRANSCRIBERS)),
     ("ForSequenceClassification", Mode.RERANKING),
     ("ForRewardModel", Mode.RERANKING),
+    ("ForRanking", Mode.RERANKING),
+    *((name, Mode.COMPLETION) for name in GENERATORS),
     ("EmbeddingModel", Mode.EMBEDDING),
     ("ForMaskedLM", Mode.EMBEDDING),
     ("EncoderModel", Mode.EMBEDDING),

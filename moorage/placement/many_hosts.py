@@ -32,7 +32,7 @@ def many_hosts(request: Request, views: Sequence[HostView]) -> list[Candidate]:
 
     A host may give only some of its accelerators. If hosts differ too much for equal shares and Ray
     joins them, every accelerator becomes its own pipeline stage; without Ray, vLLM shares a rank
-    only between hosts that give the same number.
+    only between hosts that give the same number, but hosts may hold different numbers of ranks.
     """
     by_kind: dict[AcceleratorKind, list[Part]] = defaultdict(list)
     for view in views:
@@ -53,12 +53,26 @@ def _fewest_hosts(request: Request, kind: AcceleratorKind, parts: list[Part]) ->
         if candidate := _even(request, kind, parts, depths, hosts):
             return candidate
         if request.joined_by != Distributed.RAY:
+            if candidate := _unequal_copies(request, kind, safe, hosts):
+                return candidate
             continue
         if stages is None:
             stages = stages_over_hosts(request, kind, Depths([part.room for part in safe]))
         if hosts in stages:
-            return _uneven(request, kind, safe, hosts, stages[hosts])
+            world = stages[hosts].world
+            return _unequal(request, kind, safe, hosts, Split(pipeline=world), world)
     return None
+
+
+def _unequal_copies(
+    request: Request, kind: AcceleratorKind, parts: list[Part], hosts: int
+) -> Candidate | None:
+    """A candidate of natively joined hosts with different numbers of data-parallel copies."""
+    stated = request.stated
+    if stated is None or stated.data < hosts or stated.data_local:
+        return None
+    split, each = Split(stated.tensor, stated.pipeline), stated.world // stated.data
+    return _unequal(request, kind, parts, hosts, split, stated.data, each)
 
 
 def _even(
@@ -130,18 +144,29 @@ def _able(
             yield Part(part.view, room)
 
 
-def _uneven(
-    request: Request, kind: AcceleratorKind, parts: list[Part], hosts: int, stages: Stages
-) -> Candidate:
-    """A candidate with one stage on each accelerator, of the hosts that have the most with room."""
-    needed, split = stages.allocation.bytes, Split(pipeline=stages.world)
-    able = [Part(p.view, [left for left in p.room if left >= needed]) for p in parts]
+def _unequal(
+    request: Request,
+    kind: AcceleratorKind,
+    parts: list[Part],
+    hosts: int,
+    split: Split,
+    units: int,
+    each: int = 1,
+) -> Candidate | None:
+    """A candidate of the hosts that have room for the most of `units`, of `each` accelerators."""
+    allocation = request.demand.least(kind, split)
+    if allocation is None:
+        return None
+    able = [Part(p.view, [left for left in p.room if left >= allocation.bytes]) for p in parts]
     able.sort(key=lambda part: len(part.room), reverse=True)
-    numbers = shares(stages.world, [len(part.room) for part in able], hosts)
-    chosen = [Part(p.view, p.room[:n]) for p, n in zip(able, numbers, strict=False)]
+    there = [len(part.room) // each for part in able[:hosts]]
+    if sum(there) < units or not all(there):
+        return None
+    numbers = shares(units, there, hosts)
+    chosen = [Part(p.view, p.room[: n * each]) for p, n in zip(able, numbers, strict=False)]
     full = request.demand.full(kind, split)
     is_full = full is not None and full.bytes <= min(part.room[-1] for part in chosen)
-    return _candidate(chosen, kind, split, stages.allocation, is_full)
+    return _candidate(chosen, kind, split, allocation, is_full)
 
 
 def _candidate(

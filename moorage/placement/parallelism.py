@@ -17,6 +17,7 @@ SIZES = {
     "pipeline": "--pipeline-parallel-size",
     "data": "--data-parallel-size",
     "prefill_context": "--prefill-context-parallel-size",
+    "data_local": "--data-parallel-size-local",
 }
 """vLLM's options by field. Decode-context parallelism reuses tensor ranks and adds none."""
 
@@ -29,12 +30,19 @@ class Parallelism(Value):
         pipeline: Stages that share the layers.
         data: Copies of the whole model.
         prefill_context: Ranks that share the tokens of a prefill.
+        data_local: Copies on each host; 0 = open.
     """
 
     tensor: int = 1
     pipeline: int = 1
     data: int = 1
     prefill_context: int = 1
+    data_local: int = 0
+
+    @property
+    def hosts(self) -> int:
+        """Hosts over which the copies spread; 0 = open, or all copies are on one host."""
+        return -(-self.data // self.data_local) if 0 < self.data_local < self.data else 0
 
     @property
     def world(self) -> int:
@@ -75,7 +83,7 @@ def stated_parallelism(args: EngineArguments) -> Parallelism | None:
                 f"engine.args: {flag} {size} must be positive",
                 suggestion=f"Write `{flag}=2`, or leave it out: it is derived from the placement.",
             )
-    return Parallelism(**sizes) if sizes else None
+    return Parallelism(**sizes) if sizes.keys() - {"data_local"} else None
 
 
 LISTED = 8

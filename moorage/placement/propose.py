@@ -1,6 +1,7 @@
 """Proposes a placement: the engine, the seats, and whether the running release must stop first."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from moorage.common.failures import Cause, Failure
@@ -30,6 +31,7 @@ from moorage.placement.scores import WEIGHTS, best, score_all
 from moorage.placement.seating import seats_of, with_seats
 from moorage.placement.strategies import first_candidates
 from moorage.placement.view import HostView, view_of
+from moorage.spec import RuntimeName
 
 Judge = Callable[[], tuple[Verdict, ...]]
 """Makes the verdict on every host; lazy, because only the last replica's verdicts are shown."""
@@ -138,8 +140,26 @@ def _place_replicas(
 ) -> tuple[tuple[Seat, ...], Judge, Ranking | None]:
     """Seats for all replicas or none, the verdicts for the last replica tried, and the ranking.
 
-    The ranking is the policy `baseline`'s for the first replica; None under other policies.
+    All replicas start from one image, so each type of accelerator gets its turn if the type that
+    suits the first replica best has no room for the others. The ranking is the policy `baseline`'s
+    for the first replica; None under other policies.
     """
+    found = _place_alike(request, views)
+    if found[0] or request.spec.replicas == 1:
+        return found
+    able = filter_hosts(request, views)[0]
+    there = {kind.type: view.host for view in able for kind in view.groups}
+    for kind, host in there.items() if len(there) > 1 else ():
+        other = _place_alike(replace(request, shares_image_with=(host, kind)), views)
+        if other[0]:
+            return other
+    return found
+
+
+def _place_alike(
+    request: Request, views: Sequence[HostView]
+) -> tuple[tuple[Seat, ...], Judge, Ranking | None]:
+    """Seats for all replicas or none, on the type of accelerator that suits the first one best."""
     seats: list[Seat] = []
     judge: Judge = tuple
     first: Ranking | None = None
@@ -150,6 +170,9 @@ def _place_replicas(
             return (), judge, first
         seats += taken
         views = with_seats(views, taken)
+        if taken[0].runtime is RuntimeName.DOCKER and not request.shares_image_with:
+            host = next(view.host for view in views if view.host.name == taken[0].host)
+            request = replace(request, shares_image_with=(host, taken[0].accelerator_type))
     return tuple(seats), judge, first
 
 

@@ -18,7 +18,7 @@ from moorage.placement.memory import ExactOrEstimatedMemory, Memory, MemoryReque
 from moorage.placement.placement import Seat
 from moorage.placement.request import Request
 from moorage.placement.view import AcceleratorKind, HostView, view_of
-from moorage.spec import EngineName
+from moorage.spec import Distributed, EngineName
 
 OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--kv-cache-dtype fp8", {"kv_cache_dtype": "fp8"}),
@@ -76,6 +76,8 @@ def remedies(trial: Trial) -> tuple[str, ...]:
         _smaller_cache,
         _options,
         _more_accelerators,
+        _derived_sizes,
+        _ray,
         _partial_offload,
         _without_a_release,
         _checkpoint,
@@ -141,6 +143,23 @@ def _more_accelerators(trial: Trial) -> Iterator[str]:
     counts = set(taken.values())
     if len(counts) == 1 and counts != {0}:
         yield f"Set `placement.accelerators: {counts.pop()}`: with it the model fits."
+
+
+def _derived_sizes(trial: Trial) -> Iterator[str]:
+    """Try the parallel sizes that follow from the placement, if the user states others."""
+    if trial.request.stated and trial.seats(replace(trial.request, stated=None)):
+        yield "Leave the parallel sizes out of `engine.args`: without them the model fits."
+
+
+def _ray(trial: Trial) -> Iterator[str]:
+    """Try Ray, which also joins hosts that give unequal numbers of accelerators."""
+    request = trial.request
+    if not request.spans_hosts or request.joined_by == Distributed.RAY:
+        return
+    engine = request.spec.engine.model_copy(update={"distributed": Distributed.RAY})
+    joined_by = request.engine.joined_by(request.spec.model_copy(update={"engine": engine}))
+    if joined_by == Distributed.RAY and trial.seats(replace(request, joined_by=joined_by)):
+        yield "Set `engine.distributed: ray`: with it the model fits."
 
 
 def _without_a_release(trial: Trial) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from moorage.common.failures import Cause, Failure
-from moorage.inventory.snapshot import FleetSnapshot
+from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
 from moorage.memory.gguf import GgufMemory
 from moorage.models.profile import ModelProfile
 from moorage.placement.baseline.terms import (
@@ -34,6 +34,8 @@ class Request:
         joined_by: The mechanism that joins its hosts, if it spans several.
         ram_of_layers: Bytes of RAM for layers that are not on its accelerators.
         layers: Layers on its accelerators; 0 = all.
+        shares_image_with: Host and accelerator type of a replica of the same release in a
+            container; None = there is none yet.
     """
 
     subject: Subject
@@ -45,6 +47,7 @@ class Request:
     stated: Parallelism | None = None
     ram_of_layers: int = 0
     layers: int = 0
+    shares_image_with: tuple[HostSnapshot, str] | None = None
 
     @property
     def spec(self) -> ModelSpec:
@@ -109,7 +112,9 @@ class Request:
     def hosts(self) -> int:
         """How many hosts the user wants each replica to span; 0 = as few as it takes."""
         wanted = self.spec.placement.hosts
-        return 0 if wanted == "auto" else wanted
+        if wanted != "auto":
+            return wanted
+        return self.stated.hosts if self.stated and not by_baseline_rules(self.spec) else 0
 
     @property
     def must_span(self) -> bool:
@@ -189,6 +194,14 @@ def request_for(
 
 def _require_possible(request: Request) -> None:
     spec, engine, stated = request.spec, request.engine, request.stated
+    if stated and stated.hosts and not (request.spans_hosts or by_baseline_rules(spec)):
+        # vLLM would wait for the other ranks until its start times out.
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"engine.args: {stated.data_local} of {stated.data} data-parallel ranks on each host"
+            f" take {stated.hosts} hosts",
+            suggestion="Leave --data-parallel-size-local out, or set `placement.across_hosts`.",
+        )
     if request.must_span and not request.spans_hosts:
         raise Failure(
             Cause.BAD_SPEC,

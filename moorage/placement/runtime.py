@@ -1,9 +1,13 @@
 """The runtime that starts an engine on a host, and the image that it starts from."""
 
+from collections.abc import Iterable
+
 from moorage.common.failures import Failure
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.values import fields
-from moorage.images.image import Image, ImageQuestion, choose_image
+from moorage.common.versions import version_key
+from moorage.images.catalogue import cann_variant
+from moorage.images.image import CANN, Image, ImageQuestion, choose_image
 from moorage.inventory.devices import device_kind, process_refusal
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.engine import EngineTraits
@@ -33,6 +37,49 @@ def image_on(spec: ModelSpec, engine: EngineTraits, host: HostSnapshot, kind: st
         family=device.family if device else "",
     )
     return choose_image(question, host.catalogue)
+
+
+def shared_image(
+    spec: ModelSpec, engine: EngineTraits, places: Iterable[tuple[HostSnapshot, str]]
+) -> Image:
+    """The image of a release: that of its oldest known driver, since newer ones run it too.
+
+    `places` are its hosts, each with the accelerator type that it uses there.
+
+    Raises:
+        Failure: `NO_IMAGE` when no image can work.
+    """
+
+    def age(place: tuple[HostSnapshot, str]) -> tuple[bool, object]:
+        device = place[0].first(place[1])
+        runtime = device.runtime_version if device else ""
+        return not runtime, version_key(runtime)
+
+    return image_on(spec, engine, *min(places, key=age))
+
+
+def can_share_image(
+    spec: ModelSpec,
+    engine: EngineTraits,
+    one: tuple[HostSnapshot, str],
+    other: tuple[HostSnapshot, str],
+) -> bool:
+    """Whether containers at two places can start from one image.
+
+    Places with equal hardware can, since drivers run images for older ones.
+    """
+    if _hardware(*one) == _hardware(*other):
+        return True
+    try:
+        return image_on(spec, engine, *one).reference == image_on(spec, engine, *other).reference
+    except Failure:
+        return False
+
+
+def _hardware(host: HostSnapshot, kind: str) -> tuple[str, str]:
+    """The accelerator type, and the variant of its images where it has several."""
+    device = host.first(kind)
+    return kind, cann_variant(device.family)[0] if device and kind == CANN else ""
 
 
 def choose_runtime(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from moorage.placement.placement import Placement
 from moorage.placement.request import Request
 from moorage.placement.role import Role
 from moorage.placement.view import AcceleratorKind
-from moorage.spec import Strategy
+from moorage.spec import Distributed, Strategy
 from tests.builders import a_host, a_profile, a_spec, an_accelerator
 from tests.placement.requests import StatedSizes, a_request, on_hosts
 
@@ -150,6 +151,9 @@ def test_a_wished_number_is_spread_exactly(
         ("-pp 5", (A, TINY), [("a", 4), ("tiny", 1)]),
         ("-pp 6", (A, B), [("a", 3), ("b", 3)]),
         ("-tp 4 -dp 2", (A, B), [("a", 4), ("b", 4)]),
+        ("-tp 2 -dp 2 -dpl 2", (A, B), [("a", 4)]),
+        ("-tp 2 -dp 2 --data-parallel-size-local=1", (A, B), [("a", 2), ("b", 2)]),
+        ("-tp 2 -dp 2 -dpl 1", (A,), []),
         # vLLM has no layout for two ranks of data parallelism in three halves
         ("-tp 2 -dp 3", (SMALL, host("s2", 80, 80)), []),
         ("-tp 5", (A, TINY), []),
@@ -160,6 +164,25 @@ def test_stated_sizes_are_laid_out_as_the_engine_can(
     args: str, hosts: tuple[HostSnapshot, ...], taken: list[tuple[str, int]]
 ) -> None:
     assert shape(on_hosts(model(100, args, heads=0), *hosts)) == taken
+
+
+@pytest.mark.parametrize(
+    ("args", "taken"),
+    [
+        ("-dp 6", [("a", 4), ("small", 2)]),
+        ("-tp 2 -dp 3", [("a", 4), ("small", 2)]),
+        ("-dp 5", [("a", 4), ("small", 1)]),
+        ("-tp 4 -dp 2", []),
+        ("-tp 6", []),
+        ("-dp 6 -dpl 3", []),
+    ],
+)
+def test_natively_joined_hosts_may_hold_unequal_numbers_of_copies(
+    args: str, taken: list[tuple[str, int]]
+) -> None:
+    request = model(40, args, heads=0)
+    request = replace(request, joined_by=Distributed.NATIVE)
+    assert shape(on_hosts(request, SMALL, A)) == taken
 
 
 def listed(*identities: str) -> list[str]:

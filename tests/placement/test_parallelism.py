@@ -119,6 +119,15 @@ def test_a_copy_of_the_model_is_not_made_smaller_by_another_copy() -> None:
     assert placed(a_spec(engine={"args": ["-dp 2 -tp 2"]}), host, profile=profile).fits
 
 
+@pytest.mark.parametrize("hosts", ["auto", 1])
+def test_ranks_that_belong_on_other_hosts_are_refused_where_there_may_be_none(hosts: Any) -> None:
+    spec = a_spec(engine={"args": ["-dp 4", "-dpl 2"]}, placement={"hosts": hosts})
+    with pytest.raises(Failure, match="2 of 4 data-parallel ranks on each host take 2") as caught:
+        a_request(spec)
+    assert caught.value.cause is Cause.BAD_SPEC
+    a_request(a_spec(engine={"args": ["-dp 4", "-dpl 4"]}))
+
+
 @pytest.mark.parametrize(
     "accelerators", [1, 4, ["gpu-1:cuda:0"], ["gpu-1:cuda:0", "gpu-1:cuda:1", "gpu-1:cuda:2"]]
 )

@@ -10,7 +10,7 @@ from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.explanation import Verdict, explain, rows
 from moorage.placement.placement import CPU, Placement
-from moorage.spec import EngineName
+from moorage.spec import EngineName, RuntimeName
 from tests.builders import (
     ON_CPU,
     a_claim,
@@ -276,6 +276,35 @@ def test_a_fixed_port_allows_one_replica_per_host() -> None:
     refused = placed(spec, a_host())
     assert not refused.fits
     assert only(refused).refusal == Reason.PORT
+
+
+ONE_H100 = (an_accelerator(),)
+MI300S = tuple(an_accelerator(index, type="rocm", name="MI300X") for index in range(2))
+OWN_IMAGE = {"name": "vllm", "image": "acme/vllm:1"}
+
+
+@pytest.mark.parametrize(
+    ("engine", "gib", "amd", "hosts"),
+    [
+        ("vllm", 8, 2, "nvidia nvidia"),
+        ("vllm", 60, 2, "amd amd"),
+        ("vllm", 60, 1, ""),
+        (OWN_IMAGE, 60, 1, "nvidia amd"),
+    ],
+)
+def test_replicas_share_an_image_so_they_are_placed_on_one_type_of_accelerator(
+    engine: Any, gib: int, amd: int, hosts: str
+) -> None:
+    spec = a_spec(engine=engine, replicas=2, placement={"accelerators": 1})
+    nvidia = a_host("nvidia", accelerators=ONE_H100)
+    placement = placed(
+        spec,
+        nvidia,
+        a_host("amd", accelerators=MI300S[:amd]),
+        a_cpu_host("no-gpu", runtimes=(RuntimeName.DOCKER,)),
+        profile=a_profile(weight_bytes=gib * GIB),
+    )
+    assert " ".join(seat.host for seat in placement.seats) == hosts
 
 
 def test_either_all_replicas_are_placed_or_none() -> None:

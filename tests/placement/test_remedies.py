@@ -86,6 +86,11 @@ def _changes(way: str, request: Request) -> dict[str, Any]:
         changes["concurrency"] = int(match[1])
     if match := re.search(r"`placement\.accelerators: (\d+)`", way):
         changes["placement"] = request.spec.placement.model_dump() | {"accelerators": int(match[1])}
+    if "`engine.distributed: ray`" in way:
+        changes["engine"] = request.spec.engine.model_dump() | {"distributed": "ray"}
+    if "parallel sizes out" in way:
+        args = tuple(one for one in request.spec.engine.args if "p" not in one.partition(" ")[0])
+        changes["engine"] = request.spec.engine.model_dump() | {"args": args}
     if match := re.search(r"`(--[^`]+)` (?:in|to) `engine\.args`", way):
         args = (*request.spec.engine.args, match[1])
         changes["engine"] = request.spec.engine.model_dump() | {"args": args}
@@ -157,6 +162,17 @@ def remedies_of(request: Request, fleet: FleetSnapshot) -> tuple[str, ...]:
             model(100, placement=on(["a:cuda:0"])),
             [host("a", 80, 80)],
             "Set `placement.accelerators: 2`: ",
+        ),
+        (
+            model(10, engine={"args": ["-tp 3"]}),
+            [host("a", 80, 80, 80)],
+            "Leave the parallel sizes",
+        ),
+        (model(100, engine={"args": ["-dp=2"]}), [host("a", 80, 80)], "Leave the parallel sizes"),
+        (
+            model(180, placement={"across_hosts": True}),
+            [host("a", 80, 80, bind="10.0.0.1"), host("b", 80, bind="10.0.0.2")],
+            "Set `engine.distributed: ray`: ",
         ),
         (model(70), [host("a", 20, claims=(held(60, "old.v1"),))], "Retire old.v1: "),
         (

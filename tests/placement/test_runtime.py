@@ -14,7 +14,7 @@ from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.demand import Subject
 from moorage.placement.propose import propose
 from moorage.placement.request import request_for
-from moorage.placement.runtime import choose_runtime, image_on
+from moorage.placement.runtime import can_share_image, choose_runtime, image_on, shared_image
 from moorage.spec import EngineName, RuntimeName
 from tests.builders import a_cpu_host, a_fleet, a_host, a_profile, a_spec, an_accelerator
 
@@ -39,6 +39,39 @@ def test_the_driver_of_the_host_decides(runtime: str, reference: str) -> None:
     image = image_on(a_spec(), VLLM, host_of(runtime), "cuda")
     assert image.reference == reference
     assert image.newer_runtime == (runtime == "12.4")
+
+
+@pytest.mark.parametrize(
+    ("drivers", "reference"),
+    [
+        (("13.0", "12.4"), "vllm/vllm-openai:v0.32.0-cu129"),
+        (("", "12.9", "13.2"), "vllm/vllm-openai:v0.32.0-cu129"),
+        (("13.2", "13.0"), "vllm/vllm-openai:v0.32.0"),
+        (("", ""), "vllm/vllm-openai:v0.32.0"),
+    ],
+)
+def test_of_several_hosts_the_oldest_driver_decides(
+    drivers: tuple[str, ...], reference: str
+) -> None:
+    places = [(host_of(driver), "cuda") for driver in drivers]
+    assert shared_image(a_spec(), VLLM, places).reference == reference
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "can"),
+    [
+        (("13.0", "cuda"), ("12.4", "cuda"), True),
+        (("13.0", "cuda"), ("7.0", "rocm"), False),
+        (("13.0", "cuda"), ("", "cpu"), False),
+        (("8.5", "cann", "Ascend910B3"), ("8.2", "cann", "Ascend910B1"), True),
+        (("8.5", "cann", "Ascend910B3"), ("8.5", "cann", "Ascend310P3"), False),
+    ],
+)
+def test_equal_hardware_can_share_an_image_whatever_its_driver(
+    one: tuple[str, ...], other: tuple[str, ...], can: bool
+) -> None:
+    places = [(host_of(*place), place[1]) for place in (one, other)]
+    assert can_share_image(a_spec(), VLLM, *places) is can
 
 
 def test_the_chip_of_the_host_decides() -> None:

@@ -140,3 +140,21 @@ async def test_a_secret_for_a_version_that_nobody_looked_at_is_refused() -> None
 def test_an_entrypoint_of_ones_own_gets_no_secret_in_its_arguments() -> None:
     with pytest.raises(ValidationError, match="--api-key would show its secret"):
         a_spec(engine={"name": "vllm", "entrypoint": ["acme"], "args": ["--api-key abcdefgh"]})
+
+
+@pytest.mark.parametrize(
+    ("mode", "args"),
+    [("image-generation", ["--stage-init-timeout 60"]), ("completion", ["--omni", "--stage 2"])],
+)
+async def test_what_vllm_omni_reads_is_judged_by_no_version_of_vllm(
+    mode: str, args: list[str]
+) -> None:
+    engine = {"name": "vllm", "image": "acme/vllm-omni:1", "version": "0.32.0"}
+    wish = {"mode": mode, "engine": {**engine, "args": args}}
+    await check_early(a_spec(**wish), Fleet())
+    (note,) = await noted(a_host(), **wish)
+    assert note.endswith("which arguments this version knows is not known")
+    with pytest.raises(Failure, match="--port: moorage decides"):
+        await check_early(
+            a_spec(mode=mode, engine={**engine, "args": [*args, "--port 9"]}), Fleet()
+        )

@@ -25,7 +25,7 @@ from moorage.inventory.fleet_engines import EngineVersions
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.engine import require_engine_of_command
 from moorage.placement.links import require_ports
-from moorage.spec import EngineName, EngineSpec, ModelSpec, RuntimeName
+from moorage.spec import EngineName, EngineSpec, Mode, ModelSpec, RuntimeName
 from moorage.spec.image_reference import parse_reference
 
 
@@ -48,7 +48,10 @@ def check_early(spec: ModelSpec, fleet: Fleet, home: Path) -> None:
         return
     versions = versions_by_spec(wanted, engine, fleet)
     store, every = _known_to(engine, home)
-    schemas = [store.of_version(engine.argument_version(version)) for version in versions]
+    schemas = [
+        None if _is_for_omni(spec, engine) else store.of_version(engine.argument_version(version))
+        for version in versions
+    ]
     check_likely(wanted, rules, schemas, every)
 
 
@@ -73,6 +76,9 @@ def check_placed(
         refuse_secrets(spec.engine)
         return ArgumentCheck()
     store, every = _known_to(engine, home)
+    if _is_for_omni(spec, engine):
+        unknown = rules.model_copy(update={"extracted_as": None})
+        return check_arguments(spec.engine, unknown, None, every)
     schema = _schema_of(engine, host, image, store)
     return check_arguments(spec.engine, rules, schema, every)
 
@@ -103,6 +109,12 @@ def schema_for_plan(
         return None
     store, every = _known_to(engine, home)
     return _schema_of(engine, host, image, store) or every()[0]
+
+
+def _is_for_omni(spec: ModelSpec, engine: Engine) -> bool:
+    """Whether vLLM hands the arguments to vllm-omni, which has its own parser."""
+    stated = spec.engine.arguments.switch("--omni")
+    return engine.name == EngineName.VLLM and bool(stated or spec.mode == Mode.IMAGE_GENERATION)
 
 
 def _known_to(engine: Engine, home: Path) -> tuple[SchemaStore, Schemas]:

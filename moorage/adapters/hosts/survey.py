@@ -30,6 +30,7 @@ from moorage.inventory.claims import Claim, by_host
 from moorage.inventory.fleet import Fleet, Host, StaticAccelerator
 from moorage.inventory.fleet_engines import CatalogueRow
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
+from moorage.inventory.survey.ascend import chip_family
 from moorage.inventory.survey.facts import ARCHITECTURES, Found, HostFacts, interface_of
 from moorage.spec import RuntimeName
 
@@ -194,6 +195,8 @@ def _merge(host: Host, facts: HostFacts) -> dict[str, Any]:
 def _accelerator(item: StaticAccelerator) -> Accelerator:
     memory = int(item.memory)
     stated = item.model_dump(exclude={"memory"}, exclude_none=True)
+    if item.type == "cann":
+        stated["family"] = chip_family(item.family)
     return Accelerator(memory_total=memory, memory_free=memory, **stated)
 
 

@@ -9,8 +9,8 @@ from moorage.engines.flags import Flag, derived_flag, variable
 from moorage.engines.labels import LABEL_ROLE
 from moorage.engines.launch import ContainerSpec, Mount, container_name, host_port
 from moorage.engines.request import LaunchRequest
-from moorage.engines.vllm.distributed import NATIVE_SINCE, topology_of
-from moorage.engines.vllm.launch_facts import is_clustered, version_of
+from moorage.engines.vllm.distributed import NATIVE_SINCE, parallel_flags, topology_of
+from moorage.engines.vllm.launch_facts import is_clustered, ranks_by_host, version_of
 from moorage.placement.parallelism import Shape
 from moorage.placement.placement import CPU, Seat
 from moorage.placement.role import Role
@@ -158,6 +158,10 @@ def spanning_warnings(request: LaunchRequest) -> Iterator[str]:
         )
     if not is_clustered(request) or not request.leads:
         return
+    counts = ranks_by_host(request)
+    if len(set(counts)) > 1 and parallel_flags(request):
+        numbers = ", ".join(map(str, counts))
+        yield f"hosts of {numbers} accelerators share no layers: each accelerator is a stage"
     if request.seat.accelerator_type == CPU:
         yield "vLLM on CPU refuses Ray: the cluster starts, the engine ends; take `native`"
     version = request.image.engine_version if request.image else ""

@@ -43,10 +43,16 @@ def ascend_found(table: str) -> Found:
                 memory_total=total,
                 memory_free=free,
                 driver=version[1] if version else "",
-                family=chip if chip.startswith(FAMILY) else f"{FAMILY}{chip}",
+                family=chip_family(chip),
             )
         )
     return Found(accelerators=tuple(accelerators), troubles=tuple(troubles))
+
+
+def chip_family(chip: str) -> str:
+    """The family of a chip, by which images differ: `Ascend910B3` of `910B3`."""
+    is_whole = not chip or chip.lower().startswith(FAMILY.lower())
+    return chip if is_whole else f"{FAMILY}{chip}"
 
 
 def _cells(line: str) -> list[str]:

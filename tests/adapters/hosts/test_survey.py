@@ -97,6 +97,24 @@ def test_what_is_written_down_wins_over_what_is_detected() -> None:
     assert (gpu.type, gpu.index, gpu.memory_free) == ("cuda", 3, 80 * GIB)
 
 
+@pytest.mark.parametrize(
+    ("kind", "written", "family"),
+    [
+        ("cann", "310P3", "Ascend310P3"),
+        ("cann", "ascend910b3", "ascend910b3"),
+        ("cann", "", ""),
+        ("rocm", "gfx942", "gfx942"),
+    ],
+)
+def test_a_chip_may_be_written_down_as_npu_smi_shows_it(
+    kind: str, written: str, family: str
+) -> None:
+    chip = {"type": kind, "index": 0, "memory": "44GiB", "family": written}
+    host = {"name": "here", "runtimes": ["process"], "accelerators": [chip]}
+    (seen,) = survey_host(Host.model_validate(host)).accelerators
+    assert seen.family == family
+
+
 def test_a_host_without_any_runtime_is_unreachable_with_the_reason() -> None:
     seen = survey_host(Host(name="gone", address="unix:///nowhere/docker.sock"))
     assert seen.runtimes == ()

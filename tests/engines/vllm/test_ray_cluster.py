@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import pytest
+
 from moorage.engines.request import LaunchRequest, Peer
-from moorage.engines.vllm.ray_cluster import ray_start
+from moorage.engines.vllm.ray_cluster import ray_start, spanning_warnings
 from tests.engines.vllm.requests import RAY, a_request
 
 
@@ -32,3 +34,20 @@ def test_every_port_comes_out_of_the_range() -> None:
     ports = [int(word.partition("=")[2]) for word in ray_start(request(0)) if "-port=" in word]
     assert len(ports) == len(set(ports))
     assert all(41000 <= port <= 41030 for port in ports)
+
+
+@pytest.mark.parametrize(
+    ("counts", "words", "position", "told"),
+    [
+        ((4, 2), (), 0, True),
+        ((4, 2), (), 1, False),
+        ((4, 2), ("-pp 6",), 0, False),
+        ((4, 4), (), 0, False),
+    ],
+)
+def test_unequal_hosts_that_share_no_layers_are_told_once(
+    counts: tuple[int, ...], words: tuple[str, ...], position: int, told: bool
+) -> None:
+    found = a_request(*words, counts=counts, position=position, seat={"links": RAY, "pipeline": 6})
+    line = "hosts of 4, 2 accelerators share no layers: each accelerator is a stage"
+    assert (line in spanning_warnings(found)) is told
