@@ -156,7 +156,8 @@ class Filters:
             else:
                 try:
                     runtime = choose_runtime(self._request.spec, engine, host, kind)
-                    obstacle = self._other_image(host, kind) * (runtime is RuntimeName.DOCKER)
+                    if runtime is RuntimeName.DOCKER:
+                        obstacle = self._other_image(host, kind)
                 except Refusal as refusal:
                     obstacle = refusal.note
             self._obstacles[key] = obstacle
