@@ -88,7 +88,7 @@ _IN_WORDS = (
     ),
     (re.compile(r"\('Connection aborted\.', \w+\((?:\d+, )?'([^']*)'\)\)"), r"\1"),
 )
-"""Messages of Python's libraries when a machine does not answer, and what a person reads instead."""
+"""Messages of Python's libraries when a machine does not answer, and what a person reads."""
 
 
 def unwritten(path: object, error: OSError) -> Failure:
