@@ -10,7 +10,11 @@ from uuid import UUID
 
 import httpx
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.actions import DeploymentUpdate
+from prefect.client.schemas.actions import (
+    DeploymentScheduleCreate,
+    DeploymentScheduleUpdate,
+    DeploymentUpdate,
+)
 from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterName
 from prefect.client.schemas.objects import ConcurrencyLimitConfig
 from prefect.deployments.runner import RunnerDeployment
@@ -163,8 +167,27 @@ def _deployment(written: dict[str, Any]) -> RunnerDeployment:
         concurrency_limit=ConcurrencyLimitConfig(**limit) if isinstance(limit, dict) else limit,
         triggers=[_TRIGGER.validate_python(trigger) for trigger in triggers],
     )
+    for schedule in deployment.schedules or ():
+        _check_parameters(deployment, schedule)
     # Set explicitly, to remove a deployment's former work pool, whose workers would compete with
     # this machine for runs.
     deployment.work_pool_name = None
     deployment.work_queue_name = None
     return deployment
+
+
+def _check_parameters(
+    deployment: RunnerDeployment, schedule: DeploymentScheduleCreate | DeploymentScheduleUpdate
+) -> None:
+    """Refuse a schedule whose parameters are not those of the flow: each of its runs would crash.
+
+    Raises:
+        ValueError: With the parameters that are unknown or missing.
+    """
+    schema = deployment._parameter_openapi_schema
+    given = {*(deployment.parameters or ()), *(schedule.parameters or ())}
+    if unknown := sorted(given - schema.properties.keys()):
+        allowed = ", ".join(sorted(schema.properties))
+        raise ValueError(f"schedules: unknown parameter {', '.join(unknown)}; allowed: {allowed}")
+    if missing := sorted({*schema.required} - given):
+        raise ValueError(f"schedules: the parameter {', '.join(missing)} is missing")

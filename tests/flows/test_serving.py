@@ -186,6 +186,14 @@ PLAN = "name: x, entrypoint: flows.plan_model.plan_model"
             f"deployments: [{{{PLAN}, schedules: [{{cron: 0 3 * * *, timezone: Mars/Base}}]}}]",
             'timezone: Invalid timezone: "Mars/Base"',
         ),
+        (
+            f"deployments: [{{{PLAN}, schedules: [{{cron: 0 3 * * *, parameters: {{sepc: 1}}}}]}}]",
+            "deployment x: schedules: unknown parameter sepc; allowed: fleet, spec",
+        ),
+        (
+            f"deployments: [{{{PLAN}, schedules: [{{cron: 0 3 * * *}}]}}]",
+            "deployment x: schedules: the parameter spec is missing",
+        ),
     ],
 )
 def test_a_mistake_in_the_file_is_told_with_its_deployment(
