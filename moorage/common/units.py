@@ -125,9 +125,12 @@ def exact_size(amount: int) -> str:
 
 
 def human_seconds(seconds: float) -> str:
-    """Format a duration for people: `0.42 s`, `3 min 05 s` or `2 d 04 h`."""
+    """Format a duration for people: `0.42 s`, `3 min 05 s` or `2 d 04 h`.
+
+    A duration below zero, as between two clocks that differ, is zero.
+    """
     if seconds < 10:
-        return f"{seconds:.2f} s"
+        return f"{max(0.0, seconds):.2f} s"
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

@@ -23,6 +23,12 @@ class LogCause(NamedTuple):
 TAIL_LINES, TAIL_CHARACTERS = 200, 2000
 """Most lines of the log in a failure, and most characters of each line."""
 
+UNREADABLE_FILE = (
+    "The engine's user may not read {file}: allow it (`chmod -R a+rX` on the model), or set"
+    " `engine.container.user` to the owner of the model."
+)
+"""Suggestion for a file of the model that only another user may read."""
+
 COMMON_CAUSES: tuple[LogCause, ...] = (
     LogCause(
         pattern=r"^moorage-prepare: error: (?P<program>\S+) is not in the image",
@@ -49,6 +55,11 @@ COMMON_CAUSES: tuple[LogCause, ...] = (
         cause=Cause.ENGINE_UNSUPPORTED_MODEL,
     ),
     LogCause(pattern=r"(?i)no module named '?(?P<module>[\w.]+)", cause=Cause.PROGRAM_MISSING),
+    LogCause(
+        pattern=r"PermissionError: \[Errno 13\] [^:]*: '(?P<file>/models/[^']*)'",
+        cause=Cause.ENGINE_EXITED,
+        suggestion=UNREADABLE_FILE,
+    ),
 )
 """Log patterns with the same meaning in every engine."""
 

@@ -41,7 +41,14 @@ def test_bytes_are_written_with_the_largest_fitting_unit(amount: int, text: str)
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0, "0.00 s"), (0.424, "0.42 s"), (12.34, "12.3 s"), (60, "1 min 00 s"), (185, "3 min 05 s")],
+    [
+        (-3596.4, "0.00 s"),
+        (0, "0.00 s"),
+        (0.424, "0.42 s"),
+        (12.34, "12.3 s"),
+        (60, "1 min 00 s"),
+        (185, "3 min 05 s"),
+    ],
 )
 def test_durations_are_written_as_said(seconds: float, text: str) -> None:
     assert human_seconds(seconds) == text

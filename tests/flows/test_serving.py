@@ -24,6 +24,7 @@ from ruamel.yaml import YAML
 from flows.serving import deployments_of, pools_of
 from moorage.adapters.files.specs import load_spec
 from moorage.cli.serve import project_file, served_folder
+from moorage.common.failures import Cause, Failure
 from moorage.spec import ModelSpec
 from tests.e2e.workplace import REPOSITORY
 
@@ -154,11 +155,57 @@ def test_no_path_of_a_machine_is_written() -> None:
     assert all("/" not in entry["entrypoint"] for entry in ENTRIES.values())
 
 
-def test_a_flow_that_cannot_be_imported_is_told_at_once(tmp_path: Path) -> None:
+PLAN = "name: x, entrypoint: flows.plan_model.plan_model"
+
+
+@pytest.mark.parametrize(
+    ("text", "mistake"),
+    [
+        (
+            "deployments: [{name: x, entrypoint: flows.there_is_no_such.flow}]",
+            "deployment x: No module named 'flows.there_is_no_such'",
+        ),
+        (
+            "deployments: [{name: x, entrypoint: flows.plan_model.there_is_none}]",
+            "deployment x: Flow function with name 'there_is_none' not found",
+        ),
+        ("deployments: [{name: x}]", "deployment x: `entrypoint` is missing"),
+        ("deployments: [plan]", "deployment 1: "),
+        (f"deploymentz: [{{{PLAN}}}]", "`deployments` is missing"),
+        ("deployments: [", "not valid YAML"),
+        ("", "`deployments` is missing"),
+        (
+            f"deployments: [{{{PLAN}, schedules: [{{cron: 99 * * * *}}]}}]",
+            'deployment x: Invalid cron string: "99 * * * *"',
+        ),
+        (
+            f"deployments: [{{{PLAN}, schedules: [{{cron: 0 3 * * *, activ: true}}]}}]",
+            "unexpected keyword argument 'activ'",
+        ),
+        (
+            f"deployments: [{{{PLAN}, schedules: [{{cron: 0 3 * * *, timezone: Mars/Base}}]}}]",
+            'timezone: Invalid timezone: "Mars/Base"',
+        ),
+        (
+            f"deployments: [{{{PLAN}, schedules: [{{cron: 0 3 * * *, parameters: {{sepc: 1}}}}]}}]",
+            "deployment x: schedules: unknown parameter sepc; allowed: fleet, spec",
+        ),
+        (
+            f"deployments: [{{{PLAN}, schedules: [{{cron: 0 3 * * *}}]}}]",
+            "deployment x: schedules: the parameter spec is missing",
+        ),
+    ],
+)
+def test_a_mistake_in_the_file_is_told_with_its_deployment(
+    tmp_path: Path, text: str, mistake: str
+) -> None:
     file = tmp_path / "prefect.yaml"
-    file.write_text("deployments: [{name: x, entrypoint: flows.there_is_no_such.flow}]")
-    with pytest.raises(ModuleNotFoundError, match=r"flows\.there_is_no_such"):
+    file.write_text(text)
+    with pytest.raises(Failure) as caught:
         deployments_of(file)
+    assert caught.value.cause is Cause.BAD_SETTING
+    assert caught.value.detail.startswith(f"{file}: ")
+    assert mistake in caught.value.detail
 
 
 def test_the_file_of_this_folder_goes_before_that_of_the_checkout(

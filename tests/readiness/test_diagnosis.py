@@ -256,6 +256,14 @@ LLAMA_CPP = {
         Cause.SOURCE_MISSING,
         "/models/t.gguf is no longer there",
     ),
+    "a model file of another user": (
+        "0.00.005.232 E gguf_init_from_file: failed to open GGUF file '/models/t.gguf' (Permission"
+        " denied)\n"
+        "0.00.005.421 E cmn  common_init_: failed to load model '/models/t.gguf'\n"
+        "error: Failed to init server, please check the input params.",
+        Cause.ENGINE_EXITED,
+        "The engine's user may not read /models/t.gguf",
+    ),
 }
 
 
@@ -264,6 +272,13 @@ def test_llama_cpp_names_the_file_that_it_cannot_load(log: str, cause: Cause, ad
     failure = diagnosed(log, EngineName.LLAMA_CPP)
     assert failure.cause is cause
     assert advice in str(failure.suggestion)
+
+
+def test_a_model_that_the_engines_user_may_not_read_is_named() -> None:
+    log = "PermissionError: [Errno 13] Permission denied: '/models/tiny/config.json'"
+    failure = diagnosed(log, EngineName.TRANSFORMERS)
+    assert failure.cause is Cause.ENGINE_EXITED
+    assert "may not read /models/tiny/config.json" in str(failure.suggestion)
 
 
 HEALTHY_START = """\

@@ -15,7 +15,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from sqlalchemy import ColumnElement, Connection, Engine, delete, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    Float,
+    cast,
+    delete,
+    extract,
+    func,
+    literal,
+    select,
+    update,
+)
 
 from moorage.adapters.hosts.supervisor import is_alive, process_state
 from moorage.adapters.ledger.database import gate, reading
@@ -88,9 +100,14 @@ class LockHeld(Failure):
 
 
 class Locks:
-    """The locks of a ledger."""
+    """The locks of a ledger.
 
-    def __init__(self, engine: Engine, clock: Callable[[], float] = time.time) -> None:
+    Args:
+        engine: The ledger's database.
+        clock: Seconds since 1970. None = the database's own, since the clocks of machines differ.
+    """
+
+    def __init__(self, engine: Engine, clock: Callable[[], float] | None = None) -> None:
         self._engine = engine
         self._clock = clock
 
@@ -138,13 +155,9 @@ class Locks:
         with gate(self._engine) as connection:
             if held := self._owners(connection, LOCKS.c.name.in_(names), LOCKS.c.token != token):
                 return held
-            expires_at = self._clock() + lease_seconds
-            lock = {
-                "token": token,
-                "owner": owner.model_dump(mode="json"),
-                "expires_at": expires_at,
-            }
-            rows = [{"name": name, **lock} for name in names]
+            lock = {"token": token, "owner": owner.model_dump(mode="json")}
+            expires_at = connection.execute(select(self._now + lease_seconds)).scalar_one()
+            rows = [{"name": name, **lock, "expires_at": expires_at} for name in names]
             replace_rows(connection, LOCKS, LOCKS.c.name.in_(names), rows)
         return {}
 
@@ -179,9 +192,15 @@ class Locks:
         with gate(self._engine) as connection:
             connection.execute(delete(LOCKS).where(LOCKS.c.token == token))
 
+    @property
+    def _now(self) -> ColumnElement[float]:
+        if self._clock is None and self._engine.dialect.name == "postgresql":
+            return cast(extract("epoch", func.clock_timestamp()), Float)
+        return literal((self._clock or time.time)())
+
     def _owners(self, connection: Connection, *where: ColumnElement[bool]) -> dict[str, Owner]:
         rows = connection.execute(
-            select(LOCKS).where(*where, LOCKS.c.expires_at > self._clock()).order_by(LOCKS.c.name)
+            select(LOCKS).where(*where, LOCKS.c.expires_at > self._now).order_by(LOCKS.c.name)
         )
         owners = {row.name: Owner.model_validate(row.owner) for row in rows}
         return {name: owner for name, owner in owners.items() if not owner.has_ended}
@@ -190,5 +209,5 @@ class Locks:
         while not ended.wait(RENEW_SECONDS):
             # If the ledger does not answer, the next renewal still comes before the lease runs out.
             with suppress(Failure), gate(self._engine) as connection:
-                later = {"expires_at": self._clock() + lease_seconds}
+                later = {"expires_at": self._now + lease_seconds}
                 connection.execute(update(LOCKS).where(LOCKS.c.token == token).values(later))

@@ -79,15 +79,16 @@ REGISTRY_ERRORS = (
 """Messages about the connection to a registry; the first match counts."""
 
 _NESTING = re.compile(r""": |, '|, \"""")
-_SILENCE = (
+_IN_WORDS = (
     (re.compile(r".*handshake operation timed out"), "timed out: no answer over TLS"),
     (re.compile(r"Read timed out\. \(read timeout=(\d+).*\)"), r"timed out: no answer within \1 s"),
     (
         re.compile(r".* timed out\. \(connect timeout=(\d+).*\)"),
         r"timed out: no connection within \1 s",
     ),
+    (re.compile(r"\('Connection aborted\.', \w+\((?:\d+, )?'([^']*)'\)\)"), r"\1"),
 )
-"""Messages of Python's libraries about a silent machine, and what a person reads instead."""
+"""Messages of Python's libraries when a machine does not answer, and what a person reads."""
 
 
 def unwritten(path: object, error: OSError) -> Failure:
@@ -117,6 +118,6 @@ def innermost_message(text: str) -> str:
     if "ConnectionPool(" in message:
         inner = _NESTING.split(message)[-1].rstrip("\"')")
         message = inner + ")" * (inner.count("(") - inner.count(")"))
-    for pattern, plain in _SILENCE:
+    for pattern, plain in _IN_WORDS:
         message = pattern.sub(plain, message)
     return message[:300]

@@ -5,7 +5,7 @@ The wordings are those of llama.cpp in November 2026 (`llama-model-loader.cpp`, 
 """
 
 from moorage.common.failures import Cause
-from moorage.readiness.diagnosis import LogCause
+from moorage.readiness.diagnosis import UNREADABLE_FILE, LogCause
 
 LOG_CAUSES = (
     LogCause(
@@ -40,6 +40,11 @@ LOG_CAUSES = (
         pattern=r"failed to open GGUF file '(?P<file>[^']*)' \(No such file",
         cause=Cause.SOURCE_MISSING,
         suggestion="{file} is no longer there: bring it back, or deploy the model again.",
+    ),
+    LogCause(
+        pattern=r"failed to open GGUF file '(?P<file>[^']*)' \(Permission denied",
+        cause=Cause.ENGINE_EXITED,
+        suggestion=UNREADABLE_FILE,
     ),
     LogCause(
         pattern=r"error: invalid argument: (?P<flag>\S+)|error while handling argument"

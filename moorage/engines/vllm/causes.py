@@ -163,8 +163,8 @@ MODEL_CAUSES = (
     LogCause(
         pattern=r"Invalid repository ID or local directory specified: '(?P<name>[^']*)'",
         cause=Cause.SOURCE_MISSING,
-        suggestion="{name} is no directory that the engine sees: correct `engine.args` or"
-        " `speculative`.",
+        suggestion="{name} is no directory that the engine sees and may read: correct"
+        " `engine.args` or `speculative`.",
     ),
     LogCause(
         pattern=r"Cannot access gated repo|GatedRepoError",

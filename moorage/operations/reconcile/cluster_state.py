@@ -9,6 +9,7 @@ from moorage.common.values import Value
 from moorage.engines.launch import planned_workload
 from moorage.engines.workload import Workload
 from moorage.inventory.fleet import Avoided
+from moorage.operations.reconcile.actions import not_before
 from moorage.operations.reconcile.observed_workload import ObservedWorkload, Place, place_of
 from moorage.placement.placement import CPU
 from moorage.releases.release_row import ReleaseRow
@@ -149,8 +150,10 @@ class ReleaseStatus:
     @cached_property
     def delayed_until(self) -> str:
         """Time of day before which it must not start; empty = it may start now."""
-        when = self.record.not_before
-        return f"{when:%H:%M:%S} UTC" if when and when > self.cluster.now else ""
+        when, now = self.record.not_before, self.cluster.now
+        # A later time is that of a clock which was ahead.
+        latest = not_before(now, self.record.attempts + 1)
+        return f"{when:%H:%M:%S} UTC" if when and now < when <= latest else ""
 
     @cached_property
     def workloads(self) -> tuple[Workload, ...]:

@@ -181,7 +181,8 @@ def _healthy(status: ReleaseStatus) -> tuple[Action, ...]:
         reason = f"it has answered for {HEALTHY_SECONDS:g} s"
         actions.append(_action(status, ActionKind.FORGET, reason))
     wait = timedelta(seconds=status.cluster.patience.probe_seconds)
-    if now - (record.probed_at or status.own.updated_at) >= wait:
+    # An answer in the future is that of a clock which was ahead.
+    if abs(now - (record.probed_at or status.own.updated_at)) >= wait:
         reason = "its last answer is some time ago"
         actions.append(_action(status, ActionKind.PROBE, reason))
     return tuple(actions)

@@ -94,6 +94,15 @@ def test_files_for_which_a_host_has_no_room_are_no_sign_of_a_daemon_that_is_away
             "timed out: no connection within 5 s",
         ),
         ("timed out", "timed out"),
+        (
+            "('Connection aborted.', PermissionError(13, 'Permission denied'))",
+            "Permission denied",
+        ),
+        (
+            "('Connection aborted.', RemoteDisconnected('Remote end closed connection without"
+            " response'))",
+            "Remote end closed connection without response",
+        ),
     ],
 )
 def test_a_silent_daemon_is_told_in_plain_words(text: str, plain: str) -> None:

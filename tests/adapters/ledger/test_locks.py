@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -104,6 +105,17 @@ def test_a_lock_from_another_machine_is_free_once_its_lease_has_run_out(
     locks.take("tiny", "token", ELSEWHERE)
     clock.now += LEASE_SECONDS - 0.5 + seconds
     assert is_free(locks) is free
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_a_machine_whose_clock_is_ahead_takes_no_lock_from_another(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert Locks(engine).take("tiny", "token", ELSEWHERE) is None
+    right = time.time()
+    monkeypatch.setattr(time, "time", lambda: right + 3600)
+    assert Locks(engine).take("tiny", "another", this_process()) == ELSEWHERE
+    assert Locks(engine).is_held("tiny")
 
 
 def test_several_locks_are_taken_together_or_not_at_all(locks: Locks) -> None:

@@ -83,6 +83,14 @@ CASES: dict[str, tuple[ClusterState, list[str]]] = {
         a_world(a_standing(), **DIED, **kept(attempts=1, not_before=NOON)),
         ["restart"],
     ),
+    "what died and waits until a time of a clock that was ahead": (
+        a_world(a_standing(), **DIED, **kept(attempts=1, not_before=NOON + timedelta(hours=1))),
+        ["restart"],
+    ),
+    "what was probed by a clock that was ahead": (
+        a_world(a_standing(), **kept(probed_at=NOON + timedelta(hours=1))),
+        ["probe"],
+    ),
     "what died too often in one place": (
         a_world(a_standing(), **DIED, **kept(attempts=3)),
         ["replace"],
