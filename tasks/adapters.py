@@ -67,7 +67,7 @@ async def load(
         Failure: `ADAPTER_REFUSED` with the engine's own words, `BAD_ANSWER`.
     """
     with step("load") as note:
-        pin, folder = companion.pin, settings().loaded(release.model)
+        pin, folder = companion.pin, settings().adapters_folder(release.model)
         place = await in_thread(install_adapter, companion.model, pin, folder)
         updates, key = _updates(release), await in_thread(_key, release)
         containers = {one.name: one for one in release.plan.containers} if release.plan else {}
@@ -110,7 +110,7 @@ def record_workloads(release: Release, workloads: Sequence[Workload]) -> None:
 
 def tidy(model: str) -> None:
     """Remove files of adapters that are no longer loaded, and the folder if no release uses it."""
-    folder, own = settings().loaded(model), ledger().releases
+    folder, own = settings().adapters_folder(model), ledger().releases
     holding = (*own.in_states(KEPT), *own.not_undone())
     rows = [row for row in holding if row.model == model and row.workloads]
     remove_unused_adapters(folder, [pin for row in rows for pin in loaded(row)])

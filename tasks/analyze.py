@@ -15,7 +15,7 @@ from moorage.models.profile import ModelProfile, derive_profile
 from moorage.models.quantizations import FilesChoice, Quantization, quantizations
 from moorage.models.source import ResolvedModel, join_companions
 from moorage.placement.file_choice import choose, offer_of
-from moorage.placement.file_trial import Trial, in_whole
+from moorage.placement.file_trial import FileTrial, in_whole
 from moorage.placement.placement import Analyzed, Placed, Placement
 from moorage.placement.propose import NoFit, propose
 from moorage.reports.record import profile_document
@@ -71,7 +71,7 @@ async def resolve(spec: ModelSpec) -> ResolvedModel:
     """Find the model, its adapters and its draft model, without downloading weights."""
     assets = assets_of(spec)
     found = await asyncio.gather(*(resolve_asset(spec, asset) for asset in assets))
-    later = str(settings().loaded(spec.name)) if spec.lora_updates else ""
+    later = str(settings().adapters_folder(spec.name)) if spec.lora_updates else ""
     return join_companions(assets, found).model_copy(update={"updates_folder": later})
 
 
@@ -138,7 +138,7 @@ def _choose(
             model = source.resolve(assets[0].model_copy(update={"files": one.pattern}))
             return join_companions(assets, [model, *companions])
 
-        def proposal(trial: Trial) -> Placement | NoFit:
+        def proposal(trial: FileTrial) -> Placement | NoFit:
             wanted = in_whole(spec) if trial.whole else spec
             return _proposal(wanted, read(trial.quantization), snapshot, running)
 

@@ -64,7 +64,7 @@ def _cluster_state(fleet: Fleet, keep: bool) -> ClusterState:
     }
     reachable = {one.place.host for one in observations if one.unreachable_since is None}
     if keep:
-        own.sightings.keep(unreachable, reachable - unreachable.keys())
+        own.unseen_hosts.keep(unreachable, reachable - unreachable.keys())
     models = {row.model for row in rows}
     models |= {found.model for one in observations for found in one.workloads if found.model}
     holders = own.locks.holders(sorted(models))
@@ -97,7 +97,7 @@ def _served_successors(rows: Iterable[ReleaseRow]) -> frozenset[str]:
 
 def _places(fleet: Fleet, workloads: Iterable[Workload]) -> list[Place]:
     """Places where workloads run, may run, or once ran."""
-    known = ledger().sightings.known_hosts()
+    known = ledger().unseen_hosts.known_hosts()
     hosts = {**known, **{host.name: host.access.url for host in fleet.hosts}}
     places = {
         Place(host=name, address=address, runtime=RuntimeName.DOCKER): None
@@ -121,7 +121,7 @@ def _observe(
         return list_workloads(place, identity, limits, tuple(used.get(place, {}).values()))
 
     answers = map_parallel(find, places, OBSERVE_SECONDS)
-    before = ledger().sightings.unseen()
+    before = ledger().unseen_hosts.unseen()
     observations = []
     for place, answer in zip(places, answers, strict=True):
         if not isinstance(answer, Exception):

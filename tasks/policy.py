@@ -36,7 +36,7 @@ from moorage.spec import AdapterSpec, ModelSpec
 from tasks.context import ledger, settings
 from tasks.journal import journal
 
-HARMLESS = frozenset({"MOORAGE_LOCK_WAIT_SECONDS"})
+ALWAYS_ALLOWED = frozenset({"MOORAGE_LOCK_WAIT_SECONDS"})
 """Variables that a run may set for its own process."""
 
 Asker = Callable[[Question], Answer | None]
@@ -180,12 +180,12 @@ def _require_own_environment(channel: Channel) -> None:
     run = current_flow_run()
     brought = (run.job_variables if run else None) or {}
     variables = brought.get("env") or {}
-    found = {*brought} - {"env"} | {f"env.{name}" for name in {*variables} - HARMLESS}
+    found = {*brought} - {"env"} | {f"env.{name}" for name in {*variables} - ALWAYS_ALLOWED}
     if channel == Channel.API and found:
         raise Failure(
             Cause.POLICY_REFUSED,
             f"job_variables: found {', '.join(sorted(found))}; a run that comes through the API"
-            f" may set env.{', env.'.join(HARMLESS)} only",
+            f" may set env.{', env.'.join(ALWAYS_ALLOWED)} only",
             suggestion="Set them in the deployment or the work pool.",
         )
 

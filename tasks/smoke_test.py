@@ -15,7 +15,7 @@ from moorage.models.profile import ModelProfile
 from moorage.readiness.protocol import Phase, Probe
 from moorage.readiness.smoke_test import (
     Answer,
-    Gate,
+    SmokeTestResult,
     comparable,
     gate_of,
     judge_answer,
@@ -44,7 +44,7 @@ async def gate(
     plan: LaunchPlan,
     workloads: tuple[Workload, ...],
     before: Release | None = None,
-) -> tuple[Gate, ...]:
+) -> tuple[SmokeTestResult, ...]:
     """Send all golden prompts to every replica; a wrong answer is in the result and not raised.
 
     Sends each replica one request at a time, to measure its speed undisturbed, and compares that
@@ -60,13 +60,13 @@ async def gate(
         return gates
 
 
-def must_pass(gates: tuple[Gate, ...]) -> None:
+def must_pass(gates: tuple[SmokeTestResult, ...]) -> None:
     """Raise `GATE_FAILED` unless every replica passed."""
     if failure := _failure(gates):
         raise failure
 
 
-def _failure(gates: tuple[Gate, ...]) -> Failure | None:
+def _failure(gates: tuple[SmokeTestResult, ...]) -> Failure | None:
     wrong = [gate.wrong for gate in gates if gate.wrong]
     return Failure(Cause.GATE_FAILED, "; ".join(wrong)) if wrong else None
 
@@ -96,7 +96,7 @@ class _ReplicaTest:
             speed = speed_of(before.gate)
             self._before = (before.id, speed) if speed else None
 
-    async def gate(self) -> Gate:
+    async def gate(self) -> SmokeTestResult:
         """Send all prompts; if only the speed is wrong, repeat a few times."""
         least = self._spec.readiness.compare.min_tokens_per_second_ratio
         for _ in range(ROUNDS):

@@ -38,6 +38,6 @@ def _site(ledger: Ledger) -> Site:
         at=datetime.now(UTC),
         histories={one: tuple(ledger.releases.of_model(one)[:RELEASES]) for one in models},
         claims=ledger.claims.all(),
-        capacities=ledger.sightings.capacities(),
-        unseen=frozenset(ledger.sightings.unseen()),
+        capacities=ledger.unseen_hosts.capacities(),
+        unseen=frozenset(ledger.unseen_hosts.unseen()),
     )

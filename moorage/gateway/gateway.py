@@ -78,7 +78,7 @@ class GatewayOptions(InputValue):
         return not ipaddress.ip_address(self.bind).is_loopback
 
     @property
-    def mounts(self) -> tuple[str, ...]:
+    def fixed_properties(self) -> tuple[str, ...]:
         """Properties of Envoy's container that cannot change while it runs."""
         if self.host:
             return (self.image, self.host.name, self.host.address)

@@ -15,7 +15,7 @@ from moorage.inventory.claims import Capacity, Resource
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.models.quantizations import FilesChoice, FileVerdict, Quantization
 from moorage.models.weights import LONGEST_HEADERS
-from moorage.placement.file_trial import Fit, Outcome, Trial, outcome_of, within_limits
+from moorage.placement.file_trial import FileOutcome, FileTrial, Fit, outcome_of, within_limits
 from moorage.placement.placement import Placement
 from moorage.placement.propose import NoFit
 from moorage.spec import ModelSpec
@@ -44,7 +44,7 @@ class Offer:
         return tuple(one for one in self.found if one.bits == self.found[0].bits)
 
     @property
-    def tried(self) -> tuple[Trial, ...]:
+    def tried(self) -> tuple[FileTrial, ...]:
         """Trials of whole candidates, in order, until one fits."""
         return tuple(map(_whole_trial, filter(self.may_fit, self.candidates)))[:MOST_TRIED]
 
@@ -53,7 +53,7 @@ class Offer:
         return self.most is None or one.bytes - LONGEST_HEADERS <= self.most
 
 
-Outcomes = Mapping[Trial, Outcome]
+Outcomes = Mapping[FileTrial, FileOutcome]
 
 
 class NoQuantizationFits(NoFit):
@@ -86,7 +86,7 @@ def offer_of(found: Sequence[Quantization], spec: ModelSpec, fleet: FleetSnapsho
     )
 
 
-def choose(offer: Offer, propose: Callable[[Trial], Placement | NoFit]) -> FilesChoice:
+def choose(offer: Offer, propose: Callable[[FileTrial], Placement | NoFit]) -> FilesChoice:
     """Try one quantization after the other until the best is known.
 
     Args:
@@ -95,7 +95,7 @@ def choose(offer: Offer, propose: Callable[[Trial], Placement | NoFit]) -> Files
     Raises:
         NoQuantizationFits: With the reason for each.
     """
-    outcomes: dict[Trial, Outcome] = {}
+    outcomes: dict[FileTrial, FileOutcome] = {}
     while trial := _next_trial(offer, outcomes):
         proposed = within_limits(propose(trial))
         outcomes[trial] = outcome_of(proposed)
@@ -113,7 +113,7 @@ def _most_whole(capacities: Iterable[Capacity]) -> int:
     return max(sizes[Resource.ACCELERATOR], sizes[Resource.RAM])
 
 
-def _next_trial(offer: Offer, outcomes: Outcomes) -> Trial | None:
+def _next_trial(offer: Offer, outcomes: Outcomes) -> FileTrial | None:
     """The next trial to run; None = the choice is certain."""
     fits = {outcome.fit for outcome in outcomes.values()}
     if Fit.ACCELERATORS in fits or (offer.only_ram and Fit.RAM in fits):
@@ -145,7 +145,7 @@ def _decide(offer: Offer, outcomes: Outcomes) -> FilesChoice:
     return FilesChoice(pattern=chosen.quantization.pattern, reason=reason, verdicts=verdicts)
 
 
-def _chosen(offer: Offer, outcomes: Outcomes) -> Trial | None:
+def _chosen(offer: Offer, outcomes: Outcomes) -> FileTrial | None:
     for fit in (Fit.ACCELERATORS, Fit.RAM):
         for trial in offer.tried:
             if trial in outcomes and outcomes[trial].fit == fit:
@@ -167,10 +167,10 @@ def _refusal(one: Quantization, offer: Offer, outcomes: Outcomes) -> str:
     return f"not tried: only {MOST_TRIED} are, and the smallest"
 
 
-def _last(offer: Offer) -> Trial:
+def _last(offer: Offer) -> FileTrial:
     """The last resort: the smallest, with everything that the spec allows."""
-    return Trial(quantization=offer.candidates[-1], whole=False)
+    return FileTrial(quantization=offer.candidates[-1], whole=False)
 
 
-def _whole_trial(one: Quantization) -> Trial:
-    return Trial(quantization=one)
+def _whole_trial(one: Quantization) -> FileTrial:
+    return FileTrial(quantization=one)

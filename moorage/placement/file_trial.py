@@ -24,7 +24,7 @@ class Fit(StrEnum):
     NOWHERE = "nowhere"
 
 
-class Trial(Value):
+class FileTrial(Value):
     """One quantization to place: whole, or also with offload and overcommitment if allowed."""
 
     quantization: Quantization
@@ -32,7 +32,7 @@ class Trial(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class FileOutcome:
     """The outcome of a trial; `reason` says why it fits nowhere."""
 
     fit: Fit
@@ -64,15 +64,15 @@ def within_limits(proposed: Placement | NoFit) -> Placement | NoFit:
     return NoFit(Cause.NO_FIT, proposed.model_copy(update=refused))
 
 
-def outcome_of(proposed: Placement | NoFit) -> Outcome:
+def outcome_of(proposed: Placement | NoFit) -> FileOutcome:
     """The outcome of a trial, from its proposed placement."""
     if isinstance(proposed, NoFit):
         verdicts = proposed.placement.verdicts
-        return Outcome(Fit.NOWHERE, nearest_miss(verdicts) or explain(verdicts))
+        return FileOutcome(Fit.NOWHERE, nearest_miss(verdicts) or explain(verdicts))
     if any(seat.layers for seat in proposed.seats):
-        return Outcome(Fit.PARTLY)
+        return FileOutcome(Fit.PARTLY)
     whole = all(seat.accelerators for seat in proposed.seats)
-    return Outcome(Fit.ACCELERATORS if whole else Fit.RAM)
+    return FileOutcome(Fit.ACCELERATORS if whole else Fit.RAM)
 
 
 def _shortage(seat: Seat) -> Verdict | None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import nlargest, nsmallest
 from itertools import zip_longest
+from typing import NamedTuple
 
 from moorage.common.refusal import Refusal
 from moorage.placement.candidates import Candidate, tightest, within_ram
@@ -25,6 +26,18 @@ class Part:
 
     view: HostView
     room: list[int]
+
+
+class Units(NamedTuple):
+    """What hosts take unequal numbers of: pipeline stages, or data-parallel copies.
+
+    Attributes:
+        each: Accelerators of one.
+    """
+
+    number: int
+    each: int
+    split: Split
 
 
 def many_hosts(request: Request, views: Sequence[HostView]) -> list[Candidate]:
@@ -59,8 +72,8 @@ def _fewest_hosts(request: Request, kind: AcceleratorKind, parts: list[Part]) ->
         if stages is None:
             stages = stages_over_hosts(request, kind, Depths([part.room for part in safe]))
         if hosts in stages:
-            world = stages[hosts].world
-            return _unequal(request, kind, safe, hosts, Split(pipeline=world), world)
+            units = Units(stages[hosts].world, 1, Split(pipeline=stages[hosts].world))
+            return _unequal(request, kind, safe, hosts, units)
     return None
 
 
@@ -71,8 +84,9 @@ def _unequal_copies(
     stated = request.stated
     if stated is None or stated.data < hosts or stated.data_local:
         return None
-    split, each = Split(stated.tensor, stated.pipeline), stated.world // stated.data
-    return _unequal(request, kind, parts, hosts, split, stated.data, each)
+    each = stated.world // stated.data
+    units = Units(stated.data, each, Split(stated.tensor, stated.pipeline))
+    return _unequal(request, kind, parts, hosts, units)
 
 
 def _even(
@@ -145,24 +159,19 @@ def _able(
 
 
 def _unequal(
-    request: Request,
-    kind: AcceleratorKind,
-    parts: list[Part],
-    hosts: int,
-    split: Split,
-    units: int,
-    each: int = 1,
+    request: Request, kind: AcceleratorKind, parts: list[Part], hosts: int, units: Units
 ) -> Candidate | None:
-    """A candidate of the hosts that have room for the most of `units`, of `each` accelerators."""
+    """A candidate of the hosts that have room for the most units."""
+    number, each, split = units
     allocation = request.demand.least(kind, split)
     if allocation is None:
         return None
     able = [Part(p.view, [left for left in p.room if left >= allocation.bytes]) for p in parts]
     able.sort(key=lambda part: len(part.room), reverse=True)
     there = [len(part.room) // each for part in able[:hosts]]
-    if sum(there) < units or not all(there):
+    if sum(there) < number or not all(there):
         return None
-    numbers = shares(units, there, hosts)
+    numbers = shares(number, there, hosts)
     chosen = [Part(p.view, p.room[: n * each]) for p, n in zip(able, numbers, strict=False)]
     full = request.demand.full(kind, split)
     is_full = full is not None and full.bytes <= min(part.room[-1] for part in chosen)

@@ -122,7 +122,7 @@ class Seat(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class HostShare:
     """The resources that a replica takes of one host.
 
     Attributes:
@@ -149,12 +149,12 @@ class BaselineCandidate:
     """
 
     accelerator_type: str
-    leader: Share
-    followers: tuple[Share, ...] = ()
+    leader: HostShare
+    followers: tuple[HostShare, ...] = ()
     overcommit: bool = False
 
     @property
-    def shares(self) -> tuple[Share, ...]:
+    def shares(self) -> tuple[HostShare, ...]:
         """Every share, the leader's first."""
         return (self.leader, *self.followers)
 

@@ -28,7 +28,7 @@ class Answer(Value):
     wrong: str = ""
 
 
-class Gate(Value):
+class SmokeTestResult(Value):
     """The outcome of the smoke test for one replica.
 
     Attributes:
@@ -107,7 +107,7 @@ def gate_of(
     *,
     before: tuple[str, float] | None = None,
     least: float | None = None,
-) -> Gate:
+) -> SmokeTestResult:
     """The outcome of a replica, from one answer for each golden prompt.
 
     `before` is the predecessor and its tokens per second; None = no comparison. The replica must
@@ -118,7 +118,7 @@ def gate_of(
     against, earlier = before or ("", None)
     if least and earlier and not wrong:
         wrong += _slow(speed, least, against, earlier)
-    return Gate(
+    return SmokeTestResult(
         workload=workload,
         answers=tuple(answers),
         tokens_per_second=speed,
@@ -135,7 +135,7 @@ def comparable(prompts: Sequence[PromptSpec], others: Sequence[PromptSpec]) -> b
     return questions == [one.model_dump(include=fields) for one in others]
 
 
-def speed_of(gates: Sequence[Gate]) -> float | None:
+def speed_of(gates: Sequence[SmokeTestResult]) -> float | None:
     """Mean tokens per second over a release's replicas; None = not measured on all of them."""
     speeds = [gate.tokens_per_second for gate in gates if gate.tokens_per_second is not None]
     return round(sum(speeds) / len(speeds), 3) if speeds and len(speeds) == len(gates) else None

@@ -21,7 +21,7 @@ from moorage.policy.request import Submission
 from moorage.readiness.acceptance import Acceptance
 from moorage.readiness.engine_facts import EngineFacts
 from moorage.readiness.protocol import Readiness
-from moorage.readiness.smoke_test import Gate
+from moorage.readiness.smoke_test import SmokeTestResult
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.requester import Requester
 from moorage.spec import ModelSpec
@@ -103,7 +103,7 @@ class Release(Value):
     replaced: str = ""
     replacement: str = ""
     downtime_seconds: float | None = None
-    gate: tuple[Gate, ...] = ()
+    gate: tuple[SmokeTestResult, ...] = ()
     acceptance: Acceptance | None = None
     rolled_back_to: str = ""
     applied_from: str = ""

@@ -12,7 +12,7 @@ from moorage.models.quantizations import FilesChoice
 from moorage.models.source import ResolvedModel
 from moorage.readiness.engine_facts import EngineFacts
 from moorage.readiness.protocol import Readiness
-from moorage.readiness.smoke_test import Gate
+from moorage.readiness.smoke_test import SmokeTestResult
 from moorage.releases.release import FailureRecord, Release
 from moorage.releases.states import FINAL, SERVING, ReleaseState, Stay
 from moorage.reports.document import Document, Section, facts
@@ -260,7 +260,7 @@ def _readiness(results: Sequence[Readiness], title: str = "") -> Section:
     return Section(title=title, header=header, rows=rows)
 
 
-def _gate(gates: Sequence[Gate]) -> Section:
+def _gate(gates: Sequence[SmokeTestResult]) -> Section:
     """Each replica's answers to the golden prompts, and their times."""
     rows = tuple(
         (

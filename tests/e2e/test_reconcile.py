@@ -89,7 +89,7 @@ def test_a_release_that_died_is_started_again_where_it_was_and_not_too_often(
     time.sleep(0.5)
     kept = place.ledger.repairs.of(before.id)
     assert kept.attempts == 1
-    soon = datetime.now(UTC) + timedelta(minutes=1)
+    soon = datetime.now(UTC) + timedelta(seconds=15)
     place.ledger.repairs.keep(kept.model_copy(update={"not_before": soon}))
     assert "start 2 not before" in reconcile(place)["wait"]["reason"]
     until(lambda: events_of(prefect_server, before.id) == {"restarted", "recovered"})

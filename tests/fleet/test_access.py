@@ -71,7 +71,7 @@ def test_many_threads_share_one_ssh_connection(fleet: TestFleet) -> None:
     ("changes", "cause", "output"),
     [
         ({"key": "OTHER_KEY"}, Cause.HOST_UNAUTHORIZED, "Permission denied"),
-        ({"key": "NO_KEY"}, Cause.HOST_UNAUTHORIZED, "Permission denied"),
+        ({"key": "NO_KEY"}, Cause.HOST_UNAUTHORIZED, "key in secret NO_KEY cannot be read"),
         ({"known_hosts": "/dev/null"}, Cause.HOST_UNTRUSTED, "verification failed"),
     ],
 )

@@ -142,7 +142,7 @@ def test_every_replica_takes_an_adapter_and_the_ledger_knows(
     unload("poet")
     assert all(list(replica.names) == [MODEL] for replica in replicas)
     assert held_by_replicas() == [(), ()]
-    assert list(settings().loaded(MODEL).iterdir()) == []
+    assert list(settings().adapters_folder(MODEL).iterdir()) == []
 
 
 def test_when_one_replica_refuses_none_has_the_adapter(
@@ -243,7 +243,7 @@ def assert_nothing_loaded_by_name(replicas: tuple[Replica, Replica]) -> None:
 
 def assert_nothing_is_loaded(replicas: tuple[Replica, Replica]) -> None:
     assert_nothing_loaded_by_name(replicas)
-    assert list(settings().loaded(MODEL).iterdir()) == []
+    assert list(settings().adapters_folder(MODEL).iterdir()) == []
 
 
 def _workload(release: str, name: str, endpoint: str) -> Workload:

@@ -19,7 +19,7 @@ from moorage.engines.launch import LaunchPlan, planned_workload
 from moorage.engines.recovery import Correction
 from moorage.engines.workload import Workload
 from moorage.readiness.protocol import Readiness
-from moorage.readiness.smoke_test import Gate
+from moorage.readiness.smoke_test import SmokeTestResult
 from moorage.releases.release import Release
 from moorage.spec import EngineName
 from tasks.journal import Journal
@@ -57,10 +57,12 @@ class Steps:
 
     async def gate(
         self, _spec: Any, _profile: Any, plan: LaunchPlan, started: Any, _before: Any
-    ) -> tuple[Gate, ...]:
+    ) -> tuple[SmokeTestResult, ...]:
         self._note("gate", plan)
         return tuple(
-            Gate(workload=one.name, answers=(), wrong=self.wrong.get(str(one.replica), ""))
+            SmokeTestResult(
+                workload=one.name, answers=(), wrong=self.wrong.get(str(one.replica), "")
+            )
             for one in started
         )
 

@@ -18,7 +18,7 @@ from moorage.memory.gguf import GgufHeader, GgufMemory
 from moorage.models.quantizations import FilesChoice, Quantization
 from moorage.placement.demand import Subject
 from moorage.placement.file_choice import MOST_TRIED, NoQuantizationFits, Offer, choose, offer_of
-from moorage.placement.file_trial import Fit, Trial, in_whole
+from moorage.placement.file_trial import FileTrial, Fit, in_whole
 from moorage.placement.placement import Placement, Seat
 from moorage.placement.propose import NoFit, propose
 from moorage.spec import EngineName, ModelSpec, RuntimeName
@@ -56,11 +56,11 @@ def cpu(name: str = "cpu-1", ram: int = 64) -> HostSnapshot:
 
 
 def placing(
-    spec: ModelSpec, hosts: tuple[HostSnapshot, ...], tried: list[Trial]
-) -> Callable[[Trial], Placement | NoFit]:
+    spec: ModelSpec, hosts: tuple[HostSnapshot, ...], tried: list[FileTrial]
+) -> Callable[[FileTrial], Placement | NoFit]:
     """Place a quantization as a deploy does, with a header that says what its file weighs."""
 
-    def proposal(trial: Trial) -> Placement | NoFit:
+    def proposal(trial: FileTrial) -> Placement | NoFit:
         tried.append(trial)
         wanted = in_whole(spec) if trial.whole else spec
         weights = trial.quantization.bytes
@@ -85,7 +85,7 @@ def placing(
 
 def chosen(*hosts: HostSnapshot, **fields: Any) -> tuple[FilesChoice, list[str]]:
     """The choice, and which quantizations were read for it."""
-    spec, tried = a_spec(files="auto", concurrency=1, **fields), list[Trial]()
+    spec, tried = a_spec(files="auto", concurrency=1, **fields), list[FileTrial]()
     choice = choose(offer_of(FOUND, spec, a_fleet(*hosts)), placing(spec, hosts, tried))
     return choice, list(dict.fromkeys(one.quantization.name[5:-5] for one in tried))
 
@@ -169,7 +169,7 @@ def test_what_is_not_quantized_is_taken_where_nothing_else_is() -> None:
 
 def test_many_quantizations_are_not_all_read() -> None:
     found = tuple(quantization(f"Q{size}_0", size) for size in range(60, 10, -1))
-    spec, tried = a_spec(files="auto", concurrency=1), list[Trial]()
+    spec, tried = a_spec(files="auto", concurrency=1), list[FileTrial]()
     hosts = (gpu(gib=24),)
     choice = choose(offer_of(found, spec, a_fleet(*hosts)), placing(spec, hosts, tried))
     assert len(tried) == MOST_TRIED + 1
@@ -233,12 +233,12 @@ def proposed(fit: Fit) -> Placement | NoFit:
     return NoFit(Cause.NO_FIT, placement) if fit == Fit.NOWHERE else placement
 
 
-def choice_or_failure(offer: Offer, place: Callable[[Trial], Placement | NoFit]) -> FilesChoice:
+def choice_or_failure(offer: Offer, place: Callable[[FileTrial], Placement | NoFit]) -> FilesChoice:
     try:
         return choose(offer, place)
     except NoQuantizationFits as failure:
         return failure.choice
 
 
-def _trial(one: Quantization, *, whole: bool = True) -> Trial:
-    return Trial(quantization=one, whole=whole)
+def _trial(one: Quantization, *, whole: bool = True) -> FileTrial:
+    return FileTrial(quantization=one, whole=whole)

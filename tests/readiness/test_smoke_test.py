@@ -10,7 +10,7 @@ from moorage.readiness.answers import Generation
 from moorage.readiness.smoke_test import (
     SHOWN,
     Answer,
-    Gate,
+    SmokeTestResult,
     comparable,
     gate_of,
     judge_answer,
@@ -143,4 +143,4 @@ def test_the_speed_of_a_release_is_the_mean_of_its_replicas() -> None:
     gates = [gate_of("a", [an_answer(1.0)]), gate_of("b", [an_answer(2.0)])]
     assert speed_of(gates) == 7.5
     assert speed_of([]) is None
-    assert speed_of([*gates, Gate(workload="c", answers=())]) is None
+    assert speed_of([*gates, SmokeTestResult(workload="c", answers=())]) is None

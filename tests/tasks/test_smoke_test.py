@@ -11,7 +11,7 @@ import pytest
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import LaunchPlan
 from moorage.readiness.protocol import Probe
-from moorage.readiness.smoke_test import Answer, Gate
+from moorage.readiness.smoke_test import Answer, SmokeTestResult
 from moorage.releases.release import Release
 from moorage.spec import EngineName, Mode
 from tasks import smoke_test as step
@@ -37,7 +37,7 @@ class Engine:
 
 def gated(
     monkeypatch: pytest.MonkeyPatch, engine: Engine, before: Release | None, **compare: Any
-) -> Gate:
+) -> SmokeTestResult:
     monkeypatch.setattr(step, "ask", engine.ask)
     spec = a_spec(readiness={**ASKED, "compare": compare})
     asking = step._ReplicaTest(spec, a_profile(), a_workload(), "", before)
@@ -45,7 +45,7 @@ def gated(
 
 
 def before(tokens_per_second: float, **prompt: Any) -> Release:
-    gate = Gate(workload="w", answers=(), tokens_per_second=tokens_per_second)
+    gate = SmokeTestResult(workload="w", answers=(), tokens_per_second=tokens_per_second)
     readiness = {"prompts": [{**ASKED["prompts"][0], **prompt}]}
     return a_release(spec=a_spec(readiness=readiness), gate=(gate,))
 
@@ -108,7 +108,9 @@ def test_only_models_that_talk_have_golden_prompts_or_a_load(
 
 def test_every_replica_that_fails_is_told() -> None:
     gates = tuple(
-        Gate(workload=name, answers=(Answer(asked="a", seconds=1),), wrong=f"{name}: slow")
+        SmokeTestResult(
+            workload=name, answers=(Answer(asked="a", seconds=1),), wrong=f"{name}: slow"
+        )
         for name in ("a", "b")
     )
     with pytest.raises(Failure) as caught:

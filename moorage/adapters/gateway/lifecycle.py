@@ -120,7 +120,7 @@ def _require_same_place(before: Gateway, here: str, options: GatewayOptions) -> 
             f"gateway {before.name} runs on {before.machine}",
             suggestion=f"Take it down there, or choose another name here: --name NAME (on {here}).",
         )
-    if before.options.mounts != options.mounts:
+    if before.options.fixed_properties != options.fixed_properties:
         raise Failure(
             Cause.GATEWAY_REFUSED,
             f"gateway {before.name} runs {_form(before.options)}, not {_form(options)}",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         Measurements,
         ReconcileCounts,
         Repairs,
-        Sightings,
+        UnseenHosts,
     )
     from moorage.adapters.ledger.overviews import Overviews
     from moorage.adapters.ledger.releases import Releases, Workloads
@@ -41,7 +41,7 @@ PARTS = {
     "measurements": "observations:Measurements",
     "repairs": "observations:Repairs",
     "reconcile_counts": "observations:ReconcileCounts",
-    "sightings": "observations:Sightings",
+    "unseen_hosts": "observations:UnseenHosts",
     "locks": "locks:Locks",
     "gateways": "gateways:Gateways",
     "api_keys": "gateways:ApiKeys",
@@ -62,7 +62,7 @@ class Ledger:
     measurements: Measurements
     repairs: Repairs
     reconcile_counts: ReconcileCounts
-    sightings: Sightings
+    unseen_hosts: UnseenHosts
     locks: Locks
     gateways: Gateways
     api_keys: ApiKeys

@@ -139,7 +139,7 @@ def count_of(row: Row[Any]) -> ReconcileCount:
     return ReconcileCount(**row._mapping)
 
 
-class Sightings(LedgerPart):
+class UnseenHosts(LedgerPart):
     """Hosts that did not answer, and all hosts that ever had claims."""
 
     def unseen(self) -> dict[str, datetime]:

@@ -170,7 +170,7 @@ class Settings(BaseModel):
         """The store of LoRA adapters."""
         return self.root / "adapters"
 
-    def loaded(self, model: str) -> Path:
+    def adapters_folder(self, model: str) -> Path:
         """Folder of the adapters that a serving model has loaded."""
         return self.root / "loaded" / model
 

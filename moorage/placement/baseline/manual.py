@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 from moorage.inventory.snapshot import Accelerator
 from moorage.placement.baseline.rooms import Groups, Room, View
-from moorage.placement.baseline.strategies import Outcome, gib
+from moorage.placement.baseline.strategies import StrategyResult, gib
 from moorage.placement.baseline.terms import Key, Terms
-from moorage.placement.placement import BaselineCandidate, Share
+from moorage.placement.placement import BaselineCandidate, HostShare
 
 Selection = Mapping[str, Mapping[str, Sequence[int]]]
 """Indexes by accelerator type and host, ascending."""
@@ -25,7 +25,7 @@ SEVERAL_REPLICAS = (
 )
 
 
-def manual(terms: Terms, rooms: Sequence[Room], spanning: Collection[str]) -> Outcome:
+def manual(terms: Terms, rooms: Sequence[Room], spanning: Collection[str]) -> StrategyResult:
     """The candidates that fit; if none does, the one with the most memory left, overcommitted.
 
     Hosts with a release in `spanning` (releases that span hosts) get no follower.
@@ -34,7 +34,7 @@ def manual(terms: Terms, rooms: Sequence[Room], spanning: Collection[str]) -> Ou
     for kind, host, index in sorted(terms.listed, key=lambda key: key[2]):
         selection[kind].setdefault(host, []).append(index)
     if terms.wanted == len(terms.listed) and len(selection) > 1:
-        return Outcome(lines=(MIXED_TYPES,))
+        return StrategyResult(lines=(MIXED_TYPES,))
     groups = {name: _views(rooms, name, hosts) for name, hosts in selection.items()}
     candidates = [*_on_one_host(terms, groups)]
     if not candidates and terms.wanted > 1:
@@ -42,11 +42,11 @@ def manual(terms: Terms, rooms: Sequence[Room], spanning: Collection[str]) -> Ou
     fit = _fit(terms, rooms)
     fitting = tuple(one for one in candidates if fit.holds(one))
     if fitting or not candidates:
-        return Outcome(fitting)
+        return StrategyResult(fitting)
     if terms.spec.replicas > 1:
-        return Outcome(lines=(SEVERAL_REPLICAS,))
+        return StrategyResult(lines=(SEVERAL_REPLICAS,))
     best = max(reversed(candidates), key=fit.effective)
-    return Outcome((replace(best, overcommit=True),), tuple(fit.shortage(best)))
+    return StrategyResult((replace(best, overcommit=True),), tuple(fit.shortage(best)))
 
 
 def _views(rooms: Sequence[Room], name: str, hosts: Mapping[str, Sequence[int]]) -> list[View]:
@@ -93,7 +93,7 @@ def _on_many_hosts(
             continue
         leader = _share(terms, views[0], selection[name][views[0].room.host])
         missing = terms.wanted - len(leader.accelerators)
-        followers: list[Share] = []
+        followers: list[HostShare] = []
         for view in views[1:]:
             if not view.room.releases.isdisjoint(spanning):
                 continue
@@ -107,7 +107,7 @@ def _on_many_hosts(
             yield BaselineCandidate(name, leader, tuple(followers))
 
 
-def _share(terms: Terms, view: View, indexes: Sequence[int]) -> Share:
+def _share(terms: Terms, view: View, indexes: Sequence[int]) -> HostShare:
     return terms.share(view.room.host, indexes, _memory(terms, view, indexes))
 
 

@@ -12,7 +12,7 @@ from moorage.placement.baseline.manual import manual
 from moorage.placement.baseline.rooms import Room, by_type, rooms
 from moorage.placement.baseline.seats import Seating
 from moorage.placement.baseline.strategies import (
-    Outcome,
+    StrategyResult,
     gib,
     many_hosts,
     one_accelerator,
@@ -20,7 +20,7 @@ from moorage.placement.baseline.strategies import (
 )
 from moorage.placement.baseline.terms import FLAG, Terms, read_terms
 from moorage.placement.explanation import Verdict
-from moorage.placement.placement import BaselineCandidate, Ranking, Seat, Share
+from moorage.placement.placement import BaselineCandidate, HostShare, Ranking, Seat
 from moorage.placement.request import Request
 from moorage.placement.view import HostView, kind_of
 from moorage.spec import Strategy
@@ -66,7 +66,7 @@ def terms_of(request: Request) -> Terms:
     return read_terms(request.spec, request.profile, request.subject.adapter_bytes)
 
 
-def messages(terms: Terms, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
+def messages(terms: Terms, outcomes: Sequence[StrategyResult]) -> tuple[str, ...]:
     """The memory that the model needs, and why the last strategy that applied found too little."""
     ram = f" and {gib(terms.ram)} of RAM" if terms.ram else ""
     lines = [f"The model requires approximately {gib(terms.claim)} of accelerator memory{ram}."]
@@ -79,7 +79,7 @@ def messages(terms: Terms, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
     return (*lines, *next((one.lines for one in reversed(outcomes) if one.lines), ()))
 
 
-def _automatic(request: Request, terms: Terms, fleet: Sequence[Room]) -> list[Outcome]:
+def _automatic(request: Request, terms: Terms, fleet: Sequence[Room]) -> list[StrategyResult]:
     """The strategies in order, up to the first that finds anything."""
     outcomes = [one_accelerator(terms, by_type(fleet, all_types=True))]
     if not outcomes[-1].candidates:
@@ -229,7 +229,7 @@ def _filling(candidate: BaselineCandidate, rooms: Mapping[str, Room]) -> float:
     return weighed / (LEADER_WEIGHT + FOLLOWER_WEIGHT * count)
 
 
-def _share(share: Share, room: Room, free: Mapping[int, int]) -> float:
+def _share(share: HostShare, room: Room, free: Mapping[int, int]) -> float:
     """The percentage that a share fills of one host.
 
     The fullest accelerator counts; a resource with nothing left counts as 0.

@@ -14,7 +14,7 @@ from moorage.placement.fit import misfits
 from moorage.placement.links import join_refusal, join_seats
 from moorage.placement.many_hosts import is_possible
 from moorage.placement.parallelism import split_over_hosts
-from moorage.placement.placement import BaselineCandidate, Seat, Share
+from moorage.placement.placement import BaselineCandidate, HostShare, Seat
 from moorage.placement.request import Request
 from moorage.placement.runtime import choose_runtime
 from moorage.placement.seating import ports_on
@@ -70,7 +70,7 @@ class Seating:
         reasons = {name: join_refusal(request, self.hosts[name]) for name in names}
         return {name: Verdict.of(name, reason) for name, reason in reasons.items() if reason}
 
-    def _seat(self, candidate: BaselineCandidate, part: Share) -> Seat:
+    def _seat(self, candidate: BaselineCandidate, part: HostShare) -> Seat:
         request, host, kind = self.request, self.hosts[part.host], candidate.accelerator_type
         claims = self._claims(candidate, part)
         tensor, pipeline = self._split(candidate)
@@ -92,7 +92,7 @@ class Seating:
             f" {len(part.accelerators)} accelerators{over}",
         )
 
-    def _claims(self, candidate: BaselineCandidate, part: Share) -> tuple[int, ...]:
+    def _claims(self, candidate: BaselineCandidate, part: HostShare) -> tuple[int, ...]:
         """Bytes to claim of each accelerator.
 
         Over several hosts the peer claims 0 if the engine takes no share; we claim equal parts.
@@ -121,7 +121,7 @@ class Seating:
         return Verdict(seat.host, refusal, note="; ".join(reasons))
 
 
-def _utilization(host: HostSnapshot, kind: str, part: Share, claims: tuple[int, ...]) -> float:
+def _utilization(host: HostSnapshot, kind: str, part: HostShare, claims: tuple[int, ...]) -> float:
     """The claims as a share of accelerator memory, rounded down to the engine's steps."""
     totals = {item.index: item.memory_total for item in host.accelerators if item.type == kind}
     pairs = zip(part.accelerators, claims, strict=True)

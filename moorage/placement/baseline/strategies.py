@@ -9,7 +9,7 @@ from moorage.inventory.snapshot import Accelerator
 from moorage.placement.baseline.rooms import Groups, View
 from moorage.placement.baseline.terms import Terms
 from moorage.placement.parallelism import multi_host_topology
-from moorage.placement.placement import BaselineCandidate, Share
+from moorage.placement.placement import BaselineCandidate, HostShare
 
 NO_COMBINATION = (
     "No combination of hosts can run the model. If the resources do suffice, select the "
@@ -18,7 +18,7 @@ NO_COMBINATION = (
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class StrategyResult:
     """The result of a strategy.
 
     Attributes:
@@ -36,14 +36,14 @@ def gib(amount: float) -> str:
     return f"{amount / GIB:.2f} GiB"
 
 
-def one_accelerator(terms: Terms, groups: Groups) -> Outcome:
+def one_accelerator(terms: Terms, groups: Groups) -> StrategyResult:
     """Every single accelerator that is large enough, unless more than one is wanted."""
     if terms.wanted > 1:
-        return Outcome()
+        return StrategyResult()
     views = [view for group in groups.values() for view in group]
     views = [view for view in views if view.room.ram >= terms.ram]
     candidates = tuple(found for view in views for found in _single(terms, view))
-    return Outcome(candidates, () if candidates else (_largest_accelerator(terms, views),))
+    return StrategyResult(candidates, () if candidates else (_largest_accelerator(terms, views),))
 
 
 def _single(terms: Terms, view: View) -> Iterator[BaselineCandidate]:
@@ -67,14 +67,14 @@ def _largest_accelerator(terms: Terms, views: Sequence[View]) -> str:
     return f"The largest accelerator has {gib(free)} allocatable{part}."
 
 
-def one_host(terms: Terms, groups: Groups) -> Outcome:
+def one_host(terms: Terms, groups: Groups) -> StrategyResult:
     """At most one candidate for each host; only candidates with the fewest accelerators remain.
 
     If the wanted number does not divide the model, the next larger number that does is taken (the
     peer's defect 6).
     """
     if terms.wanted == 1:
-        return Outcome()
+        return StrategyResult()
     pairs = [
         (name, view)
         for name, views in groups.items()
@@ -83,9 +83,9 @@ def one_host(terms: Terms, groups: Groups) -> Outcome:
     ]
     found = [one for name, view in pairs if (one := _several(terms, name, view))]
     if not found:
-        return Outcome(lines=tuple(_largest_host(terms, [view for _, view in pairs])))
+        return StrategyResult(lines=tuple(_largest_host(terms, [view for _, view in pairs])))
     fewest = min(len(item.leader.accelerators) for item in found)
-    return Outcome(tuple(item for item in found if len(item.leader.accelerators) == fewest))
+    return StrategyResult(tuple(item for item in found if len(item.leader.accelerators) == fewest))
 
 
 def _several(terms: Terms, name: str, view: View) -> BaselineCandidate | None:
@@ -123,7 +123,7 @@ def _largest_host(terms: Terms, views: Sequence[View]) -> Iterator[str]:
     yield f"{text}."
 
 
-def many_hosts(terms: Terms, groups: Groups) -> Outcome:
+def many_hosts(terms: Terms, groups: Groups) -> StrategyResult:
     """Whole hosts with equal numbers of accelerators: the first combination of each type."""
     candidates: list[BaselineCandidate] = []
     lines: Sequence[str] = ()
@@ -136,7 +136,7 @@ def many_hosts(terms: Terms, groups: Groups) -> Outcome:
             candidates.append(BaselineCandidate(name, leader, tuple(followers)))
         else:
             lines = search.lines()
-    return Outcome(tuple(candidates), () if candidates else tuple(lines))
+    return StrategyResult(tuple(candidates), () if candidates else tuple(lines))
 
 
 @dataclass
@@ -213,7 +213,7 @@ class _Search:
         return [f"{text}{unfit if self.unfit else ''}."]
 
 
-def _whole_host(terms: Terms, view: View) -> Share:
+def _whole_host(terms: Terms, view: View) -> HostShare:
     """The share of a whole host; 0 bytes if the engine takes no share (the peer's defect 27)."""
     taken = {item.index: terms.bytes_of(item, 0) for item in view.accelerators}
     return terms.share(view.room.host, [*taken], taken)

@@ -17,7 +17,7 @@ from moorage.placement.baseline.parameters import (
     world_size,
 )
 from moorage.placement.parallelism import ParallelSizes
-from moorage.placement.placement import Share
+from moorage.placement.placement import HostShare
 from moorage.spec import ModelSpec, Policy
 
 ACTIVATION_FACTOR = 1.2
@@ -94,11 +94,11 @@ class Terms:
         """Whether a number of ranks divides all `counts`; zero ranks never do."""
         return ranks > 0 and self.obstacle(ranks) is None
 
-    def share(self, host: str, indexes: Sequence[int], memory: Mapping[int, int]) -> Share:
+    def share(self, host: str, indexes: Sequence[int], memory: Mapping[int, int]) -> HostShare:
         """Accelerator memory and RAM that a replica takes of a host."""
         order, cache = tuple(sorted(indexes)), self.spec.extended_kv_cache
         ratio = cache.ratio if cache else 0
-        return Share(
+        return HostShare(
             host=host,
             accelerators=order,
             accelerator_bytes=tuple(memory.get(index, 0) for index in order),

@@ -88,7 +88,7 @@ def test_a_host_is_as_large_as_at_its_last_claim(ledger: Ledger) -> None:
     release = ledger.releases.begin(a_spec(), "main", "")
     host = a_host(gpus=1, ram_reserve=28 * GIB, accelerator_reserve=GIB)
     ledger.claims.commit(release, [a_claim()], a_fleet(host))
-    (found,) = ledger.sightings.capacities().values()
+    (found,) = ledger.unseen_hosts.capacities().values()
     assert {(one.resource, one.index, one.amount) for one in found} == {
         (Resource.RAM, 0, 100 * GIB),
         (Resource.ACCELERATOR, 0, 79 * GIB),

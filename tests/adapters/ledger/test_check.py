@@ -43,7 +43,7 @@ def path(tmp_path: Path) -> Path:
         ledger.releases.take_over(a_release(release))
         ledger.locks.take("tiny", "token", this_process())
         ledger.repairs.keep(RepairRecord(release=release))
-        ledger.sightings.keep({"gpu-1": (datetime.now(UTC), "away")}, set())
+        ledger.unseen_hosts.keep({"gpu-1": (datetime.now(UTC), "away")}, set())
         ledger.measurements.record(release, [a_measurement(release=release)])
     return path
 
@@ -98,7 +98,7 @@ CASES: dict[str, tuple[str, str, Use]] = {
     "unreachable, some time": (
         "sightings SET unseen_since = 'noon'",
         "gpu-1",
-        lambda ledger: ledger.sightings.unseen(),
+        lambda ledger: ledger.unseen_hosts.unseen(),
     ),
     "no measurement": (
         "measurements SET measured = '{'",

@@ -9,8 +9,8 @@ from moorage.inventory.claims import Claim
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline.place import messages, rank, scores, terms_of
 from moorage.placement.baseline.rooms import rooms
-from moorage.placement.baseline.strategies import Outcome
-from moorage.placement.placement import BaselineCandidate, Share
+from moorage.placement.baseline.strategies import StrategyResult
+from moorage.placement.placement import BaselineCandidate, HostShare
 from moorage.spec import Strategy
 from tests.placement.baseline.builders import (
     a_claim,
@@ -70,7 +70,7 @@ def test_the_last_strategy_that_says_something_has_the_word(
     outcomes: list[tuple[str, ...]], tail: tuple[str, ...]
 ) -> None:
     embedding = terms_of(a_request(1, categories=("embedding",)))
-    assert messages(embedding, [Outcome(lines=lines) for lines in outcomes])[1:] == tail
+    assert messages(embedding, [StrategyResult(lines=lines) for lines in outcomes])[1:] == tail
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,9 @@ def scored(*candidates: str, same: str = "", others: str = "") -> list[float]:
     hosts = [host(name, 9, 9, 9, claims=tuple(own)) for name, own in claims.items()]
     fleet = rooms(hosts, {f"same-{i}" for i in range(9)})
     seats = [
-        BaselineCandidate("cuda", Share(word[0], tuple(map(int, word[1:])), (1,) * len(word[1:])))
+        BaselineCandidate(
+            "cuda", HostShare(word[0], tuple(map(int, word[1:])), (1,) * len(word[1:]))
+        )
         for word in candidates
     ]
     return list(scores(Strategy.SPREAD, seats, fleet))
@@ -186,8 +188,8 @@ def score(candidate: BaselineCandidate, *hosts: HostSnapshot) -> float:
     return found
 
 
-def a_share(name: str, *taken: int, ram: int = 0) -> Share:
-    return Share(name, tuple(range(len(taken))), taken, ram)
+def a_share(name: str, *taken: int, ram: int = 0) -> HostShare:
+    return HostShare(name, tuple(range(len(taken))), taken, ram)
 
 
 @pytest.mark.parametrize(
@@ -206,11 +208,11 @@ def a_share(name: str, *taken: int, ram: int = 0) -> Share:
         (a_share("h", 90, ram=30), host("h", 100, ram_total=0), 60.0),
         (a_share("h", 90), host("h", 100, claims=(a_claim(0, 100),)), 0.0),
         (a_share("h", ram=30), host("h", ram_total=100), 30.0),
-        (Share("h", (7,), (9,)), host("h", 100), 0.0),
+        (HostShare("h", (7,), (9,)), host("h", 100), 0.0),
     ],
 )
 def test_a_share_is_as_good_as_it_fills_its_host(
-    share: Share, of: HostSnapshot, expected: float
+    share: HostShare, of: HostSnapshot, expected: float
 ) -> None:
     assert score(BaselineCandidate("cuda", share), of) == pytest.approx(expected)
 
