@@ -100,7 +100,8 @@ def test_a_release_without_a_record_shows_where_it_is(run: Run, ledger: Ledger) 
     release = ledger.releases.begin(a_spec(), "", "run-1")
     with writing_as(Author("run-1", requested_by="ann@laptop, command line")):
         ledger.releases.move(release, ReleaseState.ANALYZING)
-    shown = run("show", release).stdout
+    with ledger.locks.holding("tiny", wait_seconds=0):
+        shown = run("show", release).stdout
     assert f"{release} is analyzing (in progress); it has no record. " in shown
     assert "Its flow run is run-1, requested by ann@laptop, command line." in shown
     assert "ann@laptop, command line" in run("history", "tiny").stdout, "also of a killed run"

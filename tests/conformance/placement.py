@@ -19,7 +19,7 @@ from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.placement.fit import misfits
-from moorage.placement.placement import BaselineCandidate, Placement, Share
+from moorage.placement.placement import BaselineCandidate, HostShare, Placement
 from moorage.placement.propose import NoFit, propose
 from tests.conformance.placement_world import a_fleet, a_subject, host_names
 
@@ -121,7 +121,7 @@ def _is_refused(candidate: BaselineCandidate, fleet: FleetSnapshot) -> bool:
     )
 
 
-def _claims(share: Share) -> Iterator[Claim]:
+def _claims(share: HostShare) -> Iterator[Claim]:
     for index, amount in zip(share.accelerators, share.accelerator_bytes, strict=True):
         yield Claim(host=share.host, resource=Resource.ACCELERATOR, index=index, amount=amount)
     yield Claim(host=share.host, resource=Resource.RAM, amount=share.ram_bytes)
@@ -152,7 +152,7 @@ def _written(item: BaselineCandidate, workers: Mapping[str, str]) -> dict[str, A
     }
 
 
-def _written_share(share: Share, workers: Mapping[str, str]) -> dict[str, Any]:
+def _written_share(share: HostShare, workers: Mapping[str, str]) -> dict[str, Any]:
     return {
         "worker": workers[share.host],
         "gpus": list(share.accelerators),

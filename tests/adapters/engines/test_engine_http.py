@@ -160,6 +160,7 @@ ELSEWHERE = {
     "flows/serving.py": "Prefect's API",
     "moorage/adapters/docker/client.py": "the Docker daemon",
     "moorage/adapters/docker/connection.py": "the Docker daemon",
+    "moorage/adapters/docker/container_states.py": "the Docker daemon",
     "moorage/adapters/gateway/admin.py": "Envoy",
     "moorage/adapters/gateway/envoy_folder.py": "Envoy",
     "moorage/adapters/gateway/host_folder.py": "Envoy, on another host",
