@@ -282,17 +282,17 @@ class Watch:
 
     async def _observed(self) -> Observation:
         """Observe the workload, and retry while its host is briefly unreachable."""
-        give_up, told = time.monotonic() + SILENT_SECONDS, False
+        give_up, announced = time.monotonic() + SILENT_SECONDS, False
         while True:
             try:
                 return await in_thread(self._runtime.observe, self.workload)
             except Failure as failure:
                 if not failure.cause.retryable or time.monotonic() > give_up:
                     raise
-                if not told:
+                if not announced:
                     host, limit = self.workload.host, f"{SILENT_SECONDS:g} s"
                     tell(f"waiting up to {limit} for {host}: {failure}")
-                told = True
+                announced = True
             await asyncio.sleep(LONGEST_PAUSE_SECONDS)
 
     async def _death(self, seen: Observation) -> Failure:

@@ -282,8 +282,8 @@ def failure_of(error: Exception, *, repo: str, revision: str, name: str = "") ->
     if isinstance(error, errors.OfflineModeIsEnabled):
         return Failure(Cause.SOURCE_OFFLINE, f"HF_HUB_OFFLINE is set and {subject} is not stored")
     if not isinstance(error, errors.HfHubHTTPError):
-        asked = getattr(error, "_request", None)  # `request` raises where there is none
-        at = f" ({asked.url.host})" if asked else ""
+        request = getattr(error, "_request", None)  # the property raises where there is none
+        at = f" ({request.url.host})" if request else ""
         detail = f"{subject}: {type(error).__name__} {error}".rstrip() + at
         untrusted = "CERTIFICATE_VERIFY_FAILED" in detail
         return Failure(Cause.HUB_UNAVAILABLE, detail, suggestion=UNTRUSTED if untrusted else None)
