@@ -40,6 +40,7 @@ class Filters:
         self._obstacles: dict[tuple[object, ...], str] = {}
         self._on_cpu = request.on_cpu
         self._services = request.engine.services(request.spec)
+        self._ports = 1 + len(self._services)
         placement, port = request.spec.placement, request.spec.port
         by_rules = by_baseline_rules(request.spec)
         self._ram = {} if by_rules or self._on_cpu else _ram_by_type(request)
@@ -173,7 +174,7 @@ class Filters:
     def _has_a_port(self, view: HostView) -> HostView:
         there = fields(view.host)
         low, high = there["port_range"]
-        needed = 1 + len(self._services)
+        needed = self._ports
         if len(there["ports_in_use"]) + len(there["claims"]) + needed <= high - low + 1:
             return view
         if len(free := free_ports(view.host, needed)) >= needed:

@@ -1,6 +1,7 @@
 """The runtime that starts an engine on a host, and the image that it starts from."""
 
 from collections.abc import Iterable
+from operator import itemgetter
 
 from moorage.common.failures import Failure
 from moorage.common.refusal import Reason, Refusal
@@ -158,13 +159,17 @@ def alike(host: HostSnapshot, kind: str) -> tuple[object, ...]:
     It contains ids of objects that hosts share: callers that keep the key must keep the host.
     """
     there = fields(host)
-    driver: tuple[str, ...] = ()
-    for device in map(fields, there["accelerators"]):
-        if device["type"] == kind:
-            driver = device["runtime_version"], device["family"]
+    driver: object = None
+    for device in there["accelerators"]:
+        if device.type == kind:
+            driver = _driver(fields(device))
             break
-    machine = there["architecture"], there["runtimes"], there["programs"], *driver
-    return (kind, id(there["engines"] or None), id(there["catalogue"] or None), machine)
+    engines, catalogue = there["engines"] or None, there["catalogue"] or None
+    return (kind, _machine(there), driver, id(engines), id(catalogue))
+
+
+_machine = itemgetter("architecture", "runtimes", "programs")
+_driver = itemgetter("runtime_version", "family")
 
 
 class ImagesThere:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
+from operator import itemgetter
 
 from moorage.common.values import fields
 from moorage.inventory.claims import Resource
@@ -44,11 +45,13 @@ def _same_for_all(request: Request, views: Sequence[HostView]) -> dict[Term, flo
     """Terms that rate all hosts alike, with their rating."""
     hosts = [fields(view.host) for view in views]
     same: dict[Term, float] = {}
-    if not any(host["images"] for host in hosts):
+    if not any(map(itemgetter("images"), hosts)):
         same[_image_there] = 0.0
-    if not any(request.subject.staged in host["models"] for host in hosts):
+    staged = request.subject.staged
+    if not any([staged in models for models in map(itemgetter("models"), hosts)]):
         same[_weights_there] = 0.0
-    if not any(map(request.is_own, {claim.release for host in hosts for claim in host["claims"]})):
+    held = filter(None, map(itemgetter("claims"), hosts))
+    if not any(map(request.is_own, {claim.release for claims in held for claim in claims})):
         same[_apart] = 1.0
     return same
 

@@ -73,6 +73,7 @@ def _candidates(
 ) -> list[Candidate]:
     count, split = layout.count, layout.split
     packs = request.spec.placement.strategy == Strategy.BINPACK
+    extended = request.spec.extended_kv_cache is not None
     candidates = []
     for view in views:
         for kind, room in view.groups.items():
@@ -81,7 +82,9 @@ def _candidates(
             least, full = bounds[kind]
             if room[count - 1] < least:
                 continue
-            chosen = within_ram(request, view, kind, room[:count])
+            chosen = room[:count]
+            if extended or view.host.unified_memory:
+                chosen = within_ram(request, view, kind, chosen)
             left = chosen[-1]
             if left >= full:
                 if packs:
