@@ -48,7 +48,7 @@ def _same_for_all(request: Request, views: Sequence[HostView]) -> dict[Term, flo
     if not any(map(itemgetter("images"), hosts)):
         same[_image_there] = 0.0
     staged = request.subject.staged
-    if not any([staged in models for models in map(itemgetter("models"), hosts)]):
+    if not any(staged in models for models in map(itemgetter("models"), hosts)):
         same[_weights_there] = 0.0
     held = filter(None, map(itemgetter("claims"), hosts))
     if not any(map(request.is_own, {claim.release for claims in held for claim in claims})):
