@@ -6,7 +6,7 @@ from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from moorage.adapters.engines.engine_http import ask
-from moorage.adapters.hosts.observation import Observation
+from moorage.adapters.hosts.observation import KILLED, Observation
 from moorage.adapters.hosts.runtime import other_listener, runtime_for
 from moorage.adapters.secrets import read_secrets, redact
 from moorage.adapters.system.threads import in_thread
@@ -53,7 +53,6 @@ SILENT_SECONDS = 30.0
 LOG_LINES = 5_000
 """Lines of a log that are searched for the cause; a failure keeps the last lines."""
 
-KILLED = 137
 BY_WHOM = (
     "It was killed (SIGKILL), by a person, or by the kernel because RAM ran out: not every runtime"
     " tells, but `dmesg` on the host does. Then raise `placement.ram`."

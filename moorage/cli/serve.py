@@ -27,6 +27,7 @@ from moorage.adapters.files.policy_file import (
 from moorage.adapters.metrics.metrics_server import MetricsServer
 from moorage.adapters.prefect import api_login, api_server, home_server
 from moorage.adapters.prefect.new_database import provide_database
+from moorage.adapters.system.listeners import is_listening
 from moorage.adapters.system.settings import Settings
 from moorage.cli.endpoint import gateway_addresses
 from moorage.cli.metrics import exporter
@@ -239,7 +240,7 @@ def _wait(url: str, server: subprocess.Popen[bytes] | None) -> None:
 
 def _is_healthy(client: httpx.Client, url: str, server: subprocess.Popen[bytes] | None) -> bool:
     # Another program that has taken the port must not pass for our server and get the login.
-    if server is not None and not home_server.is_listening(server.pid, urlsplit(url).port):
+    if server is not None and not is_listening(server.pid, urlsplit(url).port):
         return False
     try:
         return client.get(f"{url}/health").status_code == 200

@@ -149,7 +149,9 @@ def _place_replicas(
         return found
     able = filter_hosts(request, views)[0]
     there = {kind.type: view.host for view in able for kind in view.groups}
-    for kind, host in there.items() if len(there) > 1 else ():
+    if len(there) == 1:
+        return found
+    for kind, host in there.items():
         other = _place_alike(replace(request, shares_image_with=(host, kind)), views)
         if other[0]:
             return other

@@ -1,14 +1,14 @@
 """Containers as their daemon reports them: those of a ledger, and the states of workloads."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from datetime import UTC, datetime
 from http.client import HTTPConnection
 from typing import Any
 from urllib.parse import urlencode
 
 from moorage.adapters.docker.connection import LIMITS, connection, get, get_body
-from moorage.adapters.hosts.observation import Observation
+from moorage.adapters.hosts.observation import KILLED, Observation
 from moorage.common.strict_json import decode
 from moorage.engines.labels import LABEL_HELPER, LABEL_LEDGER, LABEL_MODEL, LABEL_RELEASE
 from moorage.engines.workload import Workload
@@ -20,9 +20,6 @@ LIST_SECONDS, OBSERVE_SECONDS = 15, 60
 RUNS = {"running", "paused", "restarting"}
 ENDED = {"exited", "stopped"}
 """Podman reports `stopped` until it has cleaned up after a container."""
-
-KILLED = 137
-"""Exit code of a container whose program got SIGKILL."""
 
 EVENTS_SECONDS = 1.0
 """How long after the end of a container its daemon may still report what ended it."""
@@ -109,14 +106,20 @@ def _in_words(state: str) -> str:
 
 
 def _ran_out_of_memory(daemon: HTTPConnection, container: dict[str, Any]) -> bool:
-    """Whether a container got SIGKILL and nobody asked the daemon for that.
+    """Whether memory ran out although the daemon has not set `OOMKilled`.
 
-    Docker never sets `OOMKilled` when it hears of the end before it hears that memory ran out, as
-    happens on a busy host. Its events then have an `oom` after the end, or none.
+    Docker never sets it when it hears of the end before it hears that memory ran out, as happens on
+    a busy host.
     """
     state = container["State"]
     if state["Status"] not in ENDED or state["ExitCode"] != KILLED:
         return False
+    return _show_lack_of_memory(_actions(daemon, container))
+
+
+def _actions(daemon: HTTPConnection, container: dict[str, Any]) -> set[str]:
+    """Names of the events of a container's last run; empty if the daemon keeps no events."""
+    state = container["State"]
     try:
         ended = datetime.fromisoformat(state["FinishedAt"]).timestamp()
         query = {
@@ -125,8 +128,15 @@ def _ran_out_of_memory(daemon: HTTPConnection, container: dict[str, Any]) -> boo
             "filters": json.dumps({"container": [container["Id"]]}),
         }
         events = get_body(daemon, f"/events?{urlencode(query)}") or b""
-        actions = {decode(line, LIMITS).get("Action") for line in events.splitlines()}
-    except (ValueError, KeyError, AttributeError):  # a daemon that keeps no events
-        return False
-    # A daemon forgets old events; without the end, the request to kill may be forgotten, too.
+        return {decode(line, LIMITS).get("Action") for line in events.splitlines()}
+    except (ValueError, KeyError, AttributeError):
+        return set()
+
+
+def _show_lack_of_memory(actions: Set[str]) -> bool:
+    """Whether events of a killed container show that nobody asked the daemon to kill it.
+
+    They have an `oom`, or none and no request. A daemon forgets old events: without the end, the
+    request to kill may be forgotten, too.
+    """
     return "oom" in actions or ("die" in actions and "kill" not in actions)

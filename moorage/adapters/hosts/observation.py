@@ -28,6 +28,10 @@ CARRIAGE_RETURN = re.compile(r"\r\n?")
 """Line ends of progress bars."""
 
 
+KILLED = 137
+"""Exit code of a container whose program got SIGKILL."""
+
+
 class Observation(Value):
     """The state of a container or process.
 

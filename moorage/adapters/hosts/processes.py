@@ -14,7 +14,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit
 
 import psutil
 
@@ -22,12 +21,12 @@ from moorage.adapters.hosts import supervisor
 from moorage.adapters.hosts.observation import Observation, log_of_file
 from moorage.adapters.hosts.supervisor import is_alive
 from moorage.adapters.secrets import redact
+from moorage.adapters.system.listeners import listeners, named
 from moorage.adapters.system.os_errors import disk_failures
 from moorage.adapters.transfer.file_checks import read_json
 from moorage.common.failures import Cause, Failure
 from moorage.engines.labels import LABEL_LEDGER, LABEL_MODEL, LABEL_RELEASE
 from moorage.engines.workload import Workload
-from moorage.inventory.access import LOOPBACK
 from moorage.operations.reconcile.observed_workload import ObservedWorkload
 
 if TYPE_CHECKING:
@@ -133,8 +132,8 @@ class ProcessRuntime:
             return ""
         if not own:
             return ""
-        others = {pid for pid in _listeners(workload.endpoint) if pid not in own}
-        return " and ".join(sorted(map(_described, others)))
+        others = {pid for pid in listeners(workload.endpoint) if pid not in own}
+        return " and ".join(sorted(map(named, others)))
 
     def workloads(self, ledger: str, known: Sequence[Workload] = ()) -> Iterator[ObservedWorkload]:
         """All workloads with the label of a ledger, and known ones that other homes started."""
@@ -294,25 +293,6 @@ def _signal(processes: list[psutil.Process], number: signal.Signals) -> None:
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             process.send_signal(number)
-
-
-def _listeners(endpoint: str) -> Iterator[int | None]:
-    """Ids of the processes that listen at an endpoint; None = it belongs to another user."""
-    url = urlsplit(endpoint)
-    addresses = {(host, url.port) for host in (url.hostname, *LOOPBACK)}
-    with suppress(psutil.AccessDenied):  # not every system shows them
-        for one in psutil.net_connections("tcp"):
-            if one.status == psutil.CONN_LISTEN and one.laddr in addresses:
-                yield one.pid
-
-
-def _described(pid: int | None) -> str:
-    if pid is None:
-        return "a process of another user"
-    try:
-        return f"process {pid} ({psutil.Process(pid).name()})"
-    except psutil.NoSuchProcess:
-        return f"process {pid}"
 
 
 def processes_with_variable(name: str, value: str) -> list[int]:

@@ -25,6 +25,7 @@ from moorage.adapters.system.parallel import map_parallel
 from moorage.common.failures import Failure
 from moorage.common.values import fields
 from moorage.images.catalogue import runner_rows
+from moorage.images.image import CANN
 from moorage.inventory.access import LOCAL, machine_of
 from moorage.inventory.claims import Claim, by_host
 from moorage.inventory.fleet import Fleet, Host, StaticAccelerator
@@ -195,7 +196,7 @@ def _merge(host: Host, facts: HostFacts) -> dict[str, Any]:
 def _accelerator(item: StaticAccelerator) -> Accelerator:
     memory = int(item.memory)
     stated = item.model_dump(exclude={"memory"}, exclude_none=True)
-    if item.type == "cann":
+    if item.type == CANN:
         stated["family"] = chip_family(item.family)
     return Accelerator(memory_total=memory, memory_free=memory, **stated)
 

@@ -45,6 +45,9 @@ NO_ORIGIN = "http://127.0.0.1"
 _starting = threading.Lock()
 """Without it Prefect would start a temporary server for each of several concurrent threads."""
 
+_prepared: dict[frozenset[tuple[str, str]], context.SettingsContext] = {}
+"""Prefect's settings by the variables that `_set` adds."""
+
 GUARDED_PATH = "/admin/version"
 """Path that a Prefect server with an auth string answers only after a login. It answers `/health`
 to everybody."""
@@ -282,10 +285,6 @@ def _set(variables: dict[str, str]) -> None:
         context.GLOBAL_SETTINGS_CONTEXT = prepared
     else:
         context.refresh_global_settings_context()
-
-
-_prepared: dict[frozenset[tuple[str, str]], context.SettingsContext] = {}
-"""Prefect's settings by the variables that `_set` adds."""
 
 
 @cache

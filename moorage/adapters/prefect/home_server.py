@@ -27,6 +27,7 @@ from pydantic import ValidationError
 from moorage.adapters.files.safe_files import open_private, read_private, unsafe, write_private
 from moorage.adapters.ledger.locks import Owner
 from moorage.adapters.prefect import api_server
+from moorage.adapters.system.listeners import is_listening
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
 
@@ -138,16 +139,6 @@ def login_for(home: Path, url: str) -> tuple[str, str] | None:
         return None
     login = find_login(home)
     return (login, server.url) if login else None
-
-
-def is_listening(pid: int, port: int | None) -> bool:
-    """Whether a process listens on a port of this machine."""
-    try:
-        sockets = psutil.Process(pid).net_connections("tcp")
-    except psutil.Error:
-        return False
-    listening = (one.laddr for one in sockets if one.status == psutil.CONN_LISTEN and one.laddr)
-    return any(address.port == port for address in listening)
 
 
 def kept_server(home: Path, idle_seconds: float) -> RunningServer:

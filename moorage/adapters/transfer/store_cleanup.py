@@ -134,8 +134,7 @@ class RemoteStore(Store):
         return super().stored(needs)
 
     def _users(self, stored: Stored, needs: Sequence[Need]) -> Iterable[str]:
-        own = self.host.__eq__
-        yield from (need.release for need in needs if need.concerns(stored, own))
+        yield from (need.release for need in needs if need.concerns(stored, self._uses))
         whole = stored.path.removesuffix(keeper.GOING).removesuffix(keeper.PARTIAL)
         place = f"{self._host.store.rstrip('/')}/{whole}"
         downloader = staging_name(place)
@@ -147,6 +146,9 @@ class RemoteStore(Store):
                 yield "a download"
             elif inside and container["State"] not in ENDED:
                 yield f"container {names[0]}"
+
+    def _uses(self, host: str) -> bool:
+        return host == self.host
 
 
 def stores_of(fleet: Fleet, settings: Settings) -> tuple[Store, ...]:
