@@ -20,10 +20,13 @@ def filter_hosts(
     request: Request, views: Sequence[HostView]
 ) -> tuple[list[HostView], dict[str, Verdict]]:
     """The hosts that pass, narrowed to usable accelerators, and the verdicts on refused hosts."""
-    able, refused, check = [], {}, Filters(request).check
+    able, refused, checks = [], {}, Filters(request).checks
     for view in views:
+        usable = view
         try:
-            able.append(check(view))
+            for check in checks:
+                usable = check(usable)
+            able.append(usable)
         except Refusal as refusal:
             refused[view.host.name] = Verdict.of(view.host.name, refusal)
     return able, refused
@@ -32,7 +35,8 @@ def filter_hosts(
 class Filters:
     """All filters, in order; the first that refuses a host names the reason.
 
-    Filters that do not concern the request are left out.
+    A filter returns the host, narrowed to the usable accelerators, or raises its `Refusal`. Filters
+    that do not concern the request are left out.
     """
 
     def __init__(self, request: Request) -> None:
@@ -57,12 +61,6 @@ class Filters:
             (by_rules, self._has_accelerators),
         )
         self.checks = tuple(check for concerns, check in table if concerns)
-
-    def check(self, view: HostView) -> HostView:
-        """The host, narrowed to the usable accelerators; raises the first filter's `Refusal`."""
-        for check in self.checks:
-            view = check(view)
-        return view
 
     def _is_reachable(self, view: HostView) -> HostView:
         if view.host.unreachable:

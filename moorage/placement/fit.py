@@ -73,15 +73,11 @@ def claimed_amounts(claims: Iterable[Claim]) -> tuple[Amounts, Amounts]:
 def _memory(
     accelerators: Sequence[Facts], reserve: int, held: Amounts, pending: Amounts
 ) -> list[int]:
-    if not held and not reserve:
-        return [
-            free if (free := item["memory_free"]) < (total := item["memory_total"]) else total
-            for item in accelerators
-        ]
     memory = []
     for item in accelerators:
-        total, free, index = item["memory_total"], item["memory_free"], item["index"]
-        if reserve or index in held:
+        total, free = item["memory_total"], item["memory_free"]
+        if reserve or (held and item["index"] in held):
+            index = item["index"]
             free = _left(total, free, reserve, held.get(index, 0), pending.get(index, 0))
         memory.append(free if free < total else total)
     return memory

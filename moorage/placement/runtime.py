@@ -158,18 +158,17 @@ def alike(host: HostSnapshot, kind: str) -> tuple[object, ...]:
 
     It contains ids of objects that hosts share: callers that keep the key must keep the host.
     """
-    there = fields(host)
-    driver: object = None
-    for device in there["accelerators"]:
+    architecture, runtimes, programs, engines, catalogue, accelerators = _traits(fields(host))
+    driver = None
+    for device in accelerators:
         if device.type == kind:
-            driver = _driver(fields(device))
+            driver = device.runtime_version, device.family
             break
-    engines, catalogue = there["engines"] or None, there["catalogue"] or None
-    return (kind, _machine(there), driver, id(engines), id(catalogue))
+    shared = id(engines) if engines else 0, id(catalogue) if catalogue else 0
+    return (kind, architecture, runtimes, programs, driver, shared)
 
 
-_machine = itemgetter("architecture", "runtimes", "programs")
-_driver = itemgetter("runtime_version", "family")
+_traits = itemgetter("architecture", "runtimes", "programs", "engines", "catalogue", "accelerators")
 
 
 class ImagesThere:

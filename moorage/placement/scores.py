@@ -1,6 +1,6 @@
 """Scores candidates by weighted terms, and picks the best."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from hashlib import blake2b
 from operator import itemgetter
 
@@ -27,12 +27,13 @@ def score_all(
 
     Terms that rate all hosts alike are computed once.
     """
-    same = _same_for_all(request, views)
+    weights = WEIGHTS[request.spec.placement.strategy].values()
+    same = _same_for_all(request, views, {rate for _, rate in weights})
     columns = [
         [weight * same[rate]] * len(candidates)
         if rate in same
         else _points(request, candidates, weight, rate)
-        for weight, rate in WEIGHTS[request.spec.placement.strategy].values()
+        for weight, rate in weights
     ]
     rows = zip(*columns, strict=True)
     return [
@@ -41,8 +42,10 @@ def score_all(
     ]
 
 
-def _same_for_all(request: Request, views: Sequence[HostView]) -> dict[Term, float]:
-    """Terms that rate all hosts alike, with their rating."""
+def _same_for_all(
+    request: Request, views: Sequence[HostView], terms: Set[Term]
+) -> dict[Term, float]:
+    """Those of the terms that rate all hosts alike, with their rating."""
     hosts = [fields(view.host) for view in views]
     same: dict[Term, float] = {}
     if not any(map(itemgetter("images"), hosts)):
@@ -50,9 +53,10 @@ def _same_for_all(request: Request, views: Sequence[HostView]) -> dict[Term, flo
     staged = request.subject.staged
     if not any(staged in models for models in map(itemgetter("models"), hosts)):
         same[_weights_there] = 0.0
-    held = filter(None, map(itemgetter("claims"), hosts))
-    if not any(map(request.is_own, {claim.release for claims in held for claim in claims})):
-        same[_apart] = 1.0
+    if _apart in terms:
+        held = filter(None, map(itemgetter("claims"), hosts))
+        if not any(map(request.is_own, {claim.release for claims in held for claim in claims})):
+            same[_apart] = 1.0
     return same
 
 

@@ -83,12 +83,14 @@ def _candidates(
             if room[count - 1] < least:
                 continue
             chosen = room[:count]
-            if extended or view.host.unified_memory:
+            limited = extended or view.host.unified_memory
+            if limited:
                 chosen = within_ram(request, view, kind, chosen)
             left = chosen[-1]
             if left >= full:
                 if packs:
-                    chosen = within_ram(request, view, kind, tightest(room, count, full))
+                    chosen = tightest(room, count, full)
+                    chosen = within_ram(request, view, kind, chosen) if limited else chosen
                 candidates.append(Candidate((view,), (chosen,), kind, split, full))
             elif left >= least:
                 candidates.append(Candidate((view,), (chosen,), kind, split, left, is_full=False))

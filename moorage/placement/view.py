@@ -86,13 +86,11 @@ def narrowed(view: HostView, groups: dict[AcceleratorKind, list[int]]) -> HostVi
 def _groups(accelerators: list[Facts], memory: list[int]) -> dict[AcceleratorKind, list[int]]:
     if not accelerators:
         return {}
-    kinds = list(map(_facts_of_kind, accelerators))
-    first = kinds[0]
-    if kinds.count(first) == len(kinds) and first[2]:
-        memory = memory.copy()
-        memory.sort(reverse=True)
-        return {kind_of(*first): memory}
-    return _mixed(kinds, memory)
+    type, name, total = _facts_of_kind(accelerators[0])
+    for item in accelerators:
+        if item["memory_total"] != total or item["name"] != name or item["type"] != type:
+            return _mixed(map(_facts_of_kind, accelerators), memory)
+    return {kind_of(type, name, total): sorted(memory, reverse=True)} if total else {}
 
 
 def _mixed(

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from moorage.common.refusal import Reason, Refusal
+from moorage.common.refusal import Reason
 from moorage.engines.registry import ENGINES
 from moorage.inventory.snapshot import Accelerator, HostSnapshot, Program
-from moorage.placement.filters import Filters, filter_hosts
+from moorage.placement.explanation import Verdict
+from moorage.placement.filters import filter_hosts
 from moorage.placement.request import Request
 from moorage.placement.view import view_of
 from moorage.spec import EngineName, ModelSpec
@@ -28,14 +29,14 @@ def on(accelerators: Any = "auto", **changes: Any) -> ModelSpec:
 
 def usable(request: Request, host: HostSnapshot) -> list[str]:
     """Kinds of accelerators that may be used on a host, with their number."""
-    view = Filters(request).check(view_of(host))
+    ((view,), _) = filter_hosts(request, [view_of(host)])
     return [f"{len(room)} x {kind.type}" for kind, room in view.groups.items()]
 
 
-def refusal(request: Request, host: HostSnapshot) -> Refusal:
-    with pytest.raises(Refusal) as caught:
-        Filters(request).check(view_of(host))
-    return caught.value
+def verdict(request: Request, host: HostSnapshot) -> Verdict:
+    able, refused = filter_hosts(request, [view_of(host)])
+    assert not able
+    return refused[host.name]
 
 
 @pytest.mark.parametrize(
@@ -116,8 +117,8 @@ def test_the_fleet_is_not_changed_by_looking_at_it() -> None:
 def test_a_host_is_refused_before_its_memory_is_looked_at(
     spec: ModelSpec, host: HostSnapshot, refused: Reason, note: str
 ) -> None:
-    found = refusal(a_request(spec), host)
-    assert found.reason == refused
+    found = verdict(a_request(spec), host)
+    assert found.refusal == refused
     assert note in found.note
 
 
@@ -143,15 +144,15 @@ def test_accelerators_of_one_index_but_two_types_are_told_apart() -> None:
 def test_an_engine_on_cpu_is_not_put_on_a_host_because_it_cannot_use_the_kind_asked_for() -> None:
     tpu = a_host(accelerators=(an_accelerator(type="tpu"),))
     assert usable(a_request(on()), tpu) == []
-    assert refusal(a_request(on(accelerator_kinds=["tpu"])), tpu).reason
+    assert verdict(a_request(on(accelerator_kinds=["tpu"])), tpu).refusal
 
 
 def test_a_selection_over_hosts_needs_an_engine_and_leave_to_span_them() -> None:
     names = ["gpu-1:cuda:0", "gpu-2:cuda:0"]
     spans = on(names, across_hosts=True)
     other = a_request(spans, engine=ENGINES[EngineName.TRANSFORMERS])
-    assert refusal(other, a_host()).reason == Reason.ONE_HOST_ONLY
-    assert refusal(a_request(on(names)), a_host()).reason == Reason.ONE_HOST_ONLY
+    assert verdict(other, a_host()).refusal == Reason.ONE_HOST_ONLY
+    assert verdict(a_request(on(names)), a_host()).refusal == Reason.ONE_HOST_ONLY
     assert usable(a_request(spans), a_host()) == ["1 x cuda"]
 
 
@@ -159,15 +160,15 @@ def test_a_program_is_not_what_a_spec_with_settings_of_a_container_means() -> No
     program = Program(engine=EngineName.VLLM, path="/opt/vllm", version="0.32.0")
     host = a_host(runtimes=("process",), programs=(program,))
     shut = a_spec(engine={"container": {"user": 1000}})
-    assert refusal(a_request(shut), host).reason == Reason.ENGINE
+    assert verdict(a_request(shut), host).refusal == Reason.ENGINE
 
 
 def test_a_process_that_could_not_be_held_to_its_accelerators_is_not_started() -> None:
     program = Program(engine=EngineName.VLLM, path="/opt/vllm", version="0.32.0")
     gaudi = (an_accelerator(type="hpu"),)
     host = a_host(runtimes=("process",), programs=(program,), accelerators=gaudi)
-    found = refusal(a_request(on(1)), host)
-    assert found.reason == Reason.ENGINE
+    found = verdict(a_request(on(1)), host)
+    assert found.refusal == Reason.ENGINE
     assert "no variable is known" in found.note
 
 
@@ -175,7 +176,7 @@ def test_a_program_that_is_installed_serves_where_there_is_no_container() -> Non
     program = Program(engine=EngineName.VLLM, path="/opt/vllm", version="0.32.0")
     host = a_host(runtimes=("process",), programs=(program,))
     assert usable(a_request(), host) == ["2 x cuda"]
-    assert refusal(a_request(), a_host(runtimes=("process",))).reason == Reason.ENGINE
+    assert verdict(a_request(), a_host(runtimes=("process",))).refusal == Reason.ENGINE
 
 
 @pytest.mark.parametrize(
@@ -194,7 +195,7 @@ def test_a_host_needs_a_free_port(
     if fits:
         assert usable(a_request(), host)
     else:
-        assert refusal(a_request(), host).reason == Reason.PORT
+        assert verdict(a_request(), host).refusal == Reason.PORT
 
 
 @pytest.mark.parametrize(
