@@ -11,7 +11,7 @@ from moorage.placement.fit import free_ports, port_refusal, ram_refusal
 from moorage.placement.links import join_refusal
 from moorage.placement.placement import CPU
 from moorage.placement.request import Request
-from moorage.placement.runtime import alike, can_share_image, choose_runtime
+from moorage.placement.runtime import Hardware, alike, can_share_image, choose_runtime
 from moorage.placement.view import HostView, narrowed, select
 from moorage.spec import RuntimeName
 
@@ -165,9 +165,9 @@ class Filters:
     def _other_image(self, host: HostSnapshot, kind: str) -> str:
         """Why a container cannot start from the image of the other replicas; empty = it can."""
         request, other = self._request, self._request.shares_image_with
-        if not other or can_share_image(request.spec, request.engine, other, (host, kind)):
+        if not other or can_share_image(request.spec, request.engine, other, Hardware(host, kind)):
             return ""
-        return f"all replicas start from one image, which is for {other[1]}"
+        return f"all replicas start from one image, which is for {other.type}"
 
     def _has_a_port(self, view: HostView) -> HostView:
         there = fields(view.host)

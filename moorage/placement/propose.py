@@ -27,6 +27,7 @@ from moorage.placement.refusals import verdicts_of, with_replica_note
 from moorage.placement.remedies import Trial, remedies, shortage
 from moorage.placement.replacement import ReplacementPolicy
 from moorage.placement.request import Request, request_for
+from moorage.placement.runtime import Hardware
 from moorage.placement.scores import WEIGHTS, best, score_all
 from moorage.placement.seating import seats_of, with_seats
 from moorage.placement.strategies import first_candidates
@@ -148,11 +149,11 @@ def _place_replicas(
     if found[0] or request.spec.replicas == 1:
         return found
     able = filter_hosts(request, views)[0]
-    there = {kind.type: view.host for view in able for kind in view.groups}
+    there = {kind.type: Hardware(view.host, kind.type) for view in able for kind in view.groups}
     if len(there) == 1:
         return found
-    for kind, host in there.items():
-        other = _place_alike(replace(request, shares_image_with=(host, kind)), views)
+    for hardware in there.values():
+        other = _place_alike(replace(request, shares_image_with=hardware), views)
         if other[0]:
             return other
     return found
@@ -174,7 +175,8 @@ def _place_alike(
         views = with_seats(views, taken)
         if taken[0].runtime is RuntimeName.DOCKER and not request.shares_image_with:
             host = next(view.host for view in views if view.host.name == taken[0].host)
-            request = replace(request, shares_image_with=(host, taken[0].accelerator_type))
+            hardware = Hardware(host, taken[0].accelerator_type)
+            request = replace(request, shares_image_with=hardware)
     return tuple(seats), judge, first
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from moorage.common.failures import Cause, Failure
-from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
+from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory.gguf import GgufMemory
 from moorage.models.profile import ModelProfile
 from moorage.placement.baseline.terms import (
@@ -17,7 +17,7 @@ from moorage.placement.baseline.terms import (
 from moorage.placement.demand import CpuDemand, Demand, Split, Subject
 from moorage.placement.engine import EngineTraits
 from moorage.placement.parallelism import Parallelism, stated_parallelism
-from moorage.placement.runtime import ImagesThere
+from moorage.placement.runtime import Hardware, ImagesThere
 from moorage.spec import Distributed, ModelSpec
 
 MOST_HOSTS = 64
@@ -34,8 +34,8 @@ class Request:
         joined_by: The mechanism that joins its hosts, if it spans several.
         ram_of_layers: Bytes of RAM for layers that are not on its accelerators.
         layers: Layers on its accelerators; 0 = all.
-        shares_image_with: Host and accelerator type of a replica of the same release in a
-            container; None = there is none yet.
+        shares_image_with: The hardware of a container of the same release; None = there is none
+            yet.
     """
 
     subject: Subject
@@ -47,7 +47,7 @@ class Request:
     stated: Parallelism | None = None
     ram_of_layers: int = 0
     layers: int = 0
-    shares_image_with: tuple[HostSnapshot, str] | None = None
+    shares_image_with: Hardware | None = None
 
     @property
     def spec(self) -> ModelSpec:

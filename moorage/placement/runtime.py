@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from operator import itemgetter
+from typing import NamedTuple
 
 from moorage.common.failures import Failure
 from moorage.common.refusal import Reason, Refusal
@@ -14,6 +15,13 @@ from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.engine import EngineTraits
 from moorage.placement.placement import CPU
 from moorage.spec import ContainerSettings, EngineName, EngineSpec, ModelSpec, RuntimeName
+
+
+class Hardware(NamedTuple):
+    """A host, and the type of accelerator that a replica uses there; `CPU` = its processors."""
+
+    host: HostSnapshot
+    type: str
 
 
 def image_on(spec: ModelSpec, engine: EngineTraits, host: HostSnapshot, kind: str) -> Image:
@@ -40,36 +48,27 @@ def image_on(spec: ModelSpec, engine: EngineTraits, host: HostSnapshot, kind: st
     return choose_image(question, host.catalogue)
 
 
-def shared_image(
-    spec: ModelSpec, engine: EngineTraits, places: Iterable[tuple[HostSnapshot, str]]
-) -> Image:
+def shared_image(spec: ModelSpec, engine: EngineTraits, places: Iterable[Hardware]) -> Image:
     """The image of a release: that of its oldest known driver, since newer ones run it too.
-
-    `places` are its hosts, each with the accelerator type that it uses there.
 
     Raises:
         Failure: `NO_IMAGE` when no image can work.
     """
 
-    def age(place: tuple[HostSnapshot, str]) -> tuple[bool, object]:
-        device = place[0].first(place[1])
+    def age(place: Hardware) -> tuple[bool, object]:
+        device = place.host.first(place.type)
         runtime = device.runtime_version if device else ""
         return not runtime, version_key(runtime)
 
     return image_on(spec, engine, *min(places, key=age))
 
 
-def can_share_image(
-    spec: ModelSpec,
-    engine: EngineTraits,
-    one: tuple[HostSnapshot, str],
-    other: tuple[HostSnapshot, str],
-) -> bool:
-    """Whether containers at two places can start from one image.
+def can_share_image(spec: ModelSpec, engine: EngineTraits, one: Hardware, other: Hardware) -> bool:
+    """Whether containers on both can start from one image.
 
-    Places with equal hardware can, since drivers run images for older ones.
+    On equal accelerators they can, since drivers run images for older ones.
     """
-    if _hardware(*one) == _hardware(*other):
+    if _variant(one) == _variant(other):
         return True
     try:
         return image_on(spec, engine, *one).reference == image_on(spec, engine, *other).reference
@@ -77,8 +76,9 @@ def can_share_image(
         return False
 
 
-def _hardware(host: HostSnapshot, kind: str) -> tuple[str, str]:
+def _variant(hardware: Hardware) -> tuple[str, str]:
     """The accelerator type, and the variant of its images where it has several."""
+    host, kind = hardware
     device = host.first(kind)
     return kind, cann_variant(device.family)[0] if device and kind == CANN else ""
 

@@ -14,7 +14,13 @@ from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.demand import Subject
 from moorage.placement.propose import propose
 from moorage.placement.request import request_for
-from moorage.placement.runtime import can_share_image, choose_runtime, image_on, shared_image
+from moorage.placement.runtime import (
+    Hardware,
+    can_share_image,
+    choose_runtime,
+    image_on,
+    shared_image,
+)
 from moorage.spec import EngineName, RuntimeName
 from tests.builders import a_cpu_host, a_fleet, a_host, a_profile, a_spec, an_accelerator
 
@@ -53,7 +59,7 @@ def test_the_driver_of_the_host_decides(runtime: str, reference: str) -> None:
 def test_of_several_hosts_the_oldest_driver_decides(
     drivers: tuple[str, ...], reference: str
 ) -> None:
-    places = [(host_of(driver), "cuda") for driver in drivers]
+    places = [Hardware(host_of(driver), "cuda") for driver in drivers]
     assert shared_image(a_spec(), VLLM, places).reference == reference
 
 
@@ -70,7 +76,7 @@ def test_of_several_hosts_the_oldest_driver_decides(
 def test_equal_hardware_can_share_an_image_whatever_its_driver(
     one: tuple[str, ...], other: tuple[str, ...], can: bool
 ) -> None:
-    places = [(host_of(*place), place[1]) for place in (one, other)]
+    places = [Hardware(host_of(*place), place[1]) for place in (one, other)]
     assert can_share_image(a_spec(), VLLM, *places) is can
 
 
