@@ -200,7 +200,7 @@ def _span(name: str, entry: Any, file: ModelFile) -> tuple[int, int]:
 
 
 def _natural(number: Any) -> int:
-    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < LARGEST:
+    if type(number) is not int or not 0 <= number < LARGEST:
         raise ValueError
     return number
 
