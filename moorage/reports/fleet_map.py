@@ -26,9 +26,6 @@ def fleet_map(
 
     Args:
         releases: Models by release.
-        claims: All claims of the ledger.
-        capacities: Capacities by host.
-        unseen: Hosts that do not answer.
     """
     models = sorted(set(releases.values()))
     colours = {one: f"m{models.index(model) % COLOURS}" for one, model in releases.items()}

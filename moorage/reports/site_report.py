@@ -43,7 +43,6 @@ class Site:
     Attributes:
         histories: Releases by model, newest first.
         capacities: By host, for all hosts that ever had claims.
-        unseen: Hosts that do not answer.
     """
 
     at: datetime

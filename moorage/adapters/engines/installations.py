@@ -55,12 +55,7 @@ Tell = Callable[[str], None]
 
 
 class Installation(Value):
-    """A complete installation of one version.
-
-    Attributes:
-        path: Path of its program.
-        bytes: Size of its files.
-    """
+    """A complete installation of one version."""
 
     engine: EngineName
     version: str

@@ -29,11 +29,7 @@ STATISTICS = {
 
 
 class Admin:
-    """Client of one Envoy's administration interface.
-
-    Args:
-        transport: Connects to it; `EnvoyFolder.admin` gives one.
-    """
+    """Client of one Envoy's administration interface."""
 
     def __init__(self, transport: httpx.BaseTransport) -> None:
         self._http = httpx.Client(
@@ -55,10 +51,7 @@ class Admin:
         """Wait until Envoy uses a version of a configuration file.
 
         Args:
-            file: Name of the file.
-            version: Version to wait for.
             rejections: `rejections` of the file before this version was written.
-            seconds: How long to wait.
 
         Raises:
             Failure: `GATEWAY_REFUSED` when Envoy rejects the version or does not load it in time.

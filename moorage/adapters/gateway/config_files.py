@@ -38,7 +38,6 @@ class ConfigFiles:
 
     Args:
         folder: The gateway's folder on this machine, which keeps the tables in force.
-        clock: Seconds, never decreasing.
         place: Where Envoy reads its files; None = in the same folder.
     """
 
@@ -73,7 +72,6 @@ class ConfigFiles:
         If the new options require API keys, the routes require them before the listener changes.
 
         Args:
-            options: How the gateway listens.
             admin: The running Envoy, to wait for; None = Envoy does not run.
 
         Raises:
@@ -103,7 +101,6 @@ class ConfigFiles:
         Clusters of earlier tables stay until `prune`, since requests to them may be in flight.
 
         Args:
-            table: The new table.
             admin: The running Envoy, to wait for at each step; None = Envoy does not run.
 
         Raises:

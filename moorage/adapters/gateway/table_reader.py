@@ -54,8 +54,6 @@ class TableReader:
     """Reads the table of one gateway.
 
     Args:
-        folder: The gateway's folder on this machine.
-        clock: Seconds, never decreasing.
         place: Where Envoy reads its files and engines' keys; None = in the same folder.
     """
 
