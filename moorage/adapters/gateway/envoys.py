@@ -17,7 +17,6 @@ from moorage.adapters.hosts.processes import ProcessRuntime
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import ContainerSpec, planned_workload
 from moorage.engines.workload import Workload
-from moorage.gateway.envoy import ADMIN_SOCKET
 from moorage.gateway.gateway import GatewayHost, GatewayOptions
 from moorage.gateway.programs import (
     envoy_container,
@@ -26,9 +25,6 @@ from moorage.gateway.programs import (
     host_workload,
 )
 from moorage.inventory.access import LOCAL
-
-LONGEST_SOCKET = 107
-"""Most bytes in the path of a Unix socket: `sun_path` of unix(7) without the final NUL."""
 
 STOP_SECONDS = 10.0
 
@@ -78,7 +74,7 @@ class ProcessEnvoy(Envoy):
 
     def __init__(self, name: str, folder: Path, processes: ProcessRuntime) -> None:
         super().__init__(LocalFolder(folder), processes)
-        self._name, self._own = name, folder
+        self._name = name
 
     def spec(self, bootstrap: str) -> ContainerSpec:
         """How to start it; without a bootstrap file, no program need be installed."""
@@ -87,11 +83,6 @@ class ProcessEnvoy(Envoy):
     def require_program(self) -> None:
         """Raise `PROGRAM_MISSING` if Envoy is not installed."""
         _envoy()
-
-    def start(self, bootstrap: str) -> None:
-        """Start Envoy unless it runs."""
-        _require_short(self._own / ADMIN_SOCKET)
-        super().start(bootstrap)
 
 
 class ContainerEnvoy(Envoy):
@@ -110,11 +101,6 @@ class ContainerEnvoy(Envoy):
     def require_program(self) -> None:
         """Raise `RUNTIME_UNAVAILABLE` when Docker does not answer."""
         self._docker.version()
-
-    def start(self, bootstrap: str) -> None:
-        """Start Envoy unless it runs."""
-        _require_short(self._own / ADMIN_SOCKET)
-        super().start(bootstrap)
 
     def runs(self) -> bool:
         """Whether Envoy runs; if Envoy answers, Docker is not queried and may be down."""
@@ -151,16 +137,6 @@ class HostEnvoy(Envoy):
         """Stop Envoy and remove its volumes, after the file program that uses them."""
         self._channel.remove()
         super().stop()
-
-
-def _require_short(socket: Path) -> None:
-    """Raise `BAD_SETTING` when the path is too long for a Unix socket."""
-    if len(os.fsencode(socket)) > LONGEST_SOCKET:
-        raise Failure(
-            Cause.BAD_SETTING,
-            f"{socket} is too long for a socket, which may have {LONGEST_SOCKET} bytes",
-            suggestion="Set MOORAGE_HOME to a shorter path.",
-        )
 
 
 def _envoy() -> str:

@@ -11,6 +11,7 @@ from moorage.common.failures import Failure
 from moorage.gateway.gateway import Gateway
 from moorage.releases.release import Release
 from moorage.releases.routing import Canary
+from moorage.releases.states import ReleaseState
 
 FOLLOW_SECONDS = 10.0
 """How long a change waits for gateways; they need about 0.1 s, or 3 s if a service must start."""
@@ -33,18 +34,18 @@ class FollowedRoutes:
 
     def switch(self, release: Release) -> Release:
         """Give a release its model name; the predecessor loses it in the same transaction."""
-        recorded = self._ledger.routes.switch(release)
+        recorded = self._ledger.releases.take_over(release)
         self._await_gateways()
         return recorded
 
     def close(self, release: str, cause: str) -> None:
         """Take the model name from a release."""
-        self._ledger.routes.close(release, cause)
+        self._ledger.releases.move(release, ReleaseState.STOPPING, cause)
         self._await_gateways()
 
     def reopen(self, release: str, cause: str) -> None:
         """Give the model name back to a release."""
-        self._ledger.routes.reopen(release, cause)
+        self._ledger.releases.move(release, ReleaseState.RUNNING, cause)
         self._await_gateways()
 
     def share(self, release: str, canary: Canary | None) -> None:

@@ -54,7 +54,7 @@ def test_models_that_serve_are_in_the_table_with_their_replicas(
     assert model.backends == (
         Backend(release="tiny.v1", endpoints=("http://gpu-1:40000", "http://gpu-1:40001")),
     )
-    ledger.routes.close("tiny.v1", "retired")
+    ledger.releases.move("tiny.v1", ReleaseState.STOPPING, "retired")
     assert reader.read(GatewayOptions()).models == ()
 
 
@@ -129,7 +129,7 @@ def keyed(ledger: Ledger) -> None:
         containers=(a_container(environment=(variable,)),),
     )
     created = ledger.releases.get(identity).created_at
-    ledger.routes.switch(a_release(identity, plan=plan, created_at=created))
+    ledger.releases.take_over(a_release(identity, plan=plan, created_at=created))
 
 
 def test_the_key_of_an_engine_is_in_a_file_that_only_its_user_reads(
@@ -177,10 +177,10 @@ def test_a_model_that_falls_asleep_and_wakes_is_in_every_table(
     def sleep_and_wake() -> None:
         try:
             while not ended.is_set():
-                ledger.routes.close(release, f"{ASLEEP}: no request")
+                ledger.releases.move(release, ReleaseState.STOPPING, f"{ASLEEP}: no request")
                 ledger.releases.end(release, ReleaseState.ASLEEP, f"{ASLEEP}: no request")
                 ledger.claims.commit(release, [], a_fleet(), to=ReleaseState.WAKING)
-                ledger.routes.reopen(release, "woken")
+                ledger.releases.move(release, ReleaseState.RUNNING, "woken")
         except BaseException as error:
             errors.append(error)
 
