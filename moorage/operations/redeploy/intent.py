@@ -54,10 +54,10 @@ class Redeployed(Value):
 HEADER = ("wave", "model", "outcome", "before", "after", "why", "took", "message")
 
 
-def row_of(one: Redeployed) -> dict[str, Any]:
-    """A row of the table of outcomes."""
-    cells = (
-        one.wave or "-",
+def row_of(one: Redeployed) -> tuple[str, ...]:
+    """A row of the table of outcomes, under `HEADER`."""
+    return (
+        str(one.wave or "-"),
         one.model,
         one.outcome.value,
         one.before or "-",
@@ -66,7 +66,6 @@ def row_of(one: Redeployed) -> dict[str, Any]:
         human_seconds(one.seconds) if one.seconds else "-",
         one.message,
     )
-    return dict(zip(HEADER, cells, strict=True))
 
 
 def summary(ended: Sequence[Redeployed]) -> str:
