@@ -51,7 +51,6 @@ main()
 """
 
 Tell = Callable[[str], None]
-"""Receives lines about the progress."""
 
 
 class Installation(Value):

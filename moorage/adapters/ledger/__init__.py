@@ -47,7 +47,6 @@ PARTS = {
     "api_keys": "gateways:ApiKeys",
     "usage": "gateways:Usages",
 }
-"""Module and class of each part, in this folder."""
 
 
 class Ledger:

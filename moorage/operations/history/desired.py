@@ -22,7 +22,6 @@ class Action(StrEnum):
 
 
 IDLE = frozenset({Action.UNCHANGED, Action.LEFT})
-"""Actions that do nothing."""
 
 
 class Intent(Value):
