@@ -18,6 +18,9 @@ WHOLE_SECONDS = 10.0
 """Limit for a whole answer: a compromised Envoy must not block the service."""
 
 MOST_BYTES = 64 * MIB
+TAKE_SECONDS = 5.0
+"""How long Envoy may take to load a file; it needs a few milliseconds."""
+
 POLL_SECONDS = 0.005
 
 STATISTICS = {
@@ -47,7 +50,7 @@ class Admin:
         """How often Envoy has rejected a configuration file so far."""
         return self._number(f"{STATISTICS[file]}.update_rejected")
 
-    def await_version(self, file: str, version: str, rejections: int, seconds: float) -> None:
+    def await_version(self, file: str, version: str, rejections: int) -> None:
         """Wait until Envoy uses a version of a configuration file.
 
         Args:
@@ -57,7 +60,7 @@ class Admin:
             Failure: `GATEWAY_REFUSED` when Envoy rejects the version or does not load it in time.
         """
         prefix = STATISTICS[file]
-        give_up = time.monotonic() + seconds
+        give_up = time.monotonic() + TAKE_SECONDS
         while True:
             found = self.statistics(f"^{prefix}\\.(version_text|update_rejected)$")
             if found.get(f"{prefix}.version_text") == version:
@@ -65,7 +68,7 @@ class Admin:
             if int(found.get(f"{prefix}.update_rejected", 0)) > rejections:
                 raise Failure(Cause.GATEWAY_REFUSED, f"Envoy rejects version {version} of {file}")
             if time.monotonic() > give_up:
-                detail = f"Envoy did not take version {version} of {file} within {seconds:g} s"
+                detail = f"Envoy did not take version {version} of {file} within {TAKE_SECONDS:g} s"
                 raise Failure(Cause.GATEWAY_REFUSED, detail)
             time.sleep(POLL_SECONDS)
 

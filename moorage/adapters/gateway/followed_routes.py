@@ -56,13 +56,13 @@ class FollowedRoutes:
     def _await_gateways(self) -> None:
         """Wait for the gateways; a failure is only reported, since the change is already made."""
         try:
-            for line in await_gateways(self._ledger, self._home, FOLLOW_SECONDS):
+            for line in await_gateways(self._ledger, self._home):
                 self._notify(line)
         except Failure as failure:
             self._notify(f"the gateways may not follow: {failure}")
 
 
-def await_gateways(ledger: Ledger, home: Path, seconds: float) -> list[str]:
+def await_gateways(ledger: Ledger, home: Path) -> list[str]:
     """Wait until all gateways have applied the ledger's current routes.
 
     Args:
@@ -71,7 +71,7 @@ def await_gateways(ledger: Ledger, home: Path, seconds: float) -> list[str]:
     Returns:
         A line about each gateway that has not.
     """
-    epoch, give_up = ledger.gateways.epoch(), time.monotonic() + seconds
+    epoch, give_up = ledger.gateways.epoch(), time.monotonic() + FOLLOW_SECONDS
     revive_services(ledger, home)
     while behind := [one for one in ledger.gateways.all() if one.epoch < epoch or one.problem]:
         if time.monotonic() > give_up:

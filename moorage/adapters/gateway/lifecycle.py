@@ -3,13 +3,13 @@
 import errno
 import os
 import platform
-import socket
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from moorage.adapters.gateway.admin import Admin
 from moorage.adapters.gateway.processes import GatewayProcesses, gateway_lock
+from moorage.adapters.hosts.reachability import listen
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.parallel import map_parallel
 from moorage.common.failures import Cause, Failure
@@ -126,9 +126,8 @@ def _require_free(name: str, options: GatewayOptions) -> None:
     """Refuse an address that cannot be bound; Envoy would only report rejected files."""
     if options.host:
         return
-    family = socket.AF_INET6 if ":" in options.bind else socket.AF_INET
     try:
-        socket.create_server((options.bind, options.port), family=family).close()
+        listen(options.bind, options.port).close()
     except OSError as error:
         taken = error.errno == errno.EADDRINUSE
         if not taken and options.image:
@@ -160,6 +159,6 @@ def _await(ledger: Ledger, processes: GatewayProcesses, name: str) -> Gateway:
         if found and found.problem:
             raise Failure(Cause.GATEWAY_REFUSED, found.problem)
         if time.monotonic() > give_up:
-            detail = processes.service_log(5) or "its service does not report"
+            detail = processes.service_log() or "its service does not report"
             raise Failure(Cause.GATEWAY_REFUSED, f"gateway {name}: {detail}")
         time.sleep(POLL_SECONDS)

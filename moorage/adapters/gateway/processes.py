@@ -73,9 +73,9 @@ class GatewayProcesses:
             service_program(self._name, sys.executable, SERVICE, variables), found
         )
 
-    def service_log(self, tail: int) -> str:
+    def service_log(self) -> str:
         """The last lines of the service's log."""
-        return self._processes.logs(self._service_workload, tail)
+        return self._processes.logs(self._service_workload, 5)
 
     def stop_service(self) -> None:
         """Stop the service; Envoy continues to run."""

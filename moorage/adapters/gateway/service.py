@@ -54,8 +54,8 @@ class GatewayService:
         options = row.options if row else GatewayOptions()
         self._processes = GatewayProcesses(home, name, options)
         self._envoy, folder = self._processes.envoy, self._processes.folder
-        self._files = ConfigFiles(folder, place=self._envoy.folder)
-        self._reader = TableReader(ledger, folder, place=self._envoy.folder)
+        self._files = ConfigFiles(folder, self._envoy.folder)
+        self._reader = TableReader(ledger, self._envoy.folder)
         self._idleness = Idleness()
         self._idle: list[Idle] = []
         self._sleepers = Sleepers(ledger, home, lambda: self._idle, self._fleet)
