@@ -4,10 +4,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from prometheus_client import Metric
-
 from moorage.gateway.clusters import DOORMAN
-from moorage.reports.metric_families import counter, gauge
+from moorage.reports.metric_families import Family, counter, gauge
 
 PATTERN = (
     r"^(http\.gateway\.downstream_(rq_active|cx_active|rq_[1-5]xx)"
@@ -26,7 +24,7 @@ Numbers = Mapping[str, Any]
 """Statistics by Envoy's name."""
 
 
-def gateway_families(statistics: Numbers) -> Iterable[Metric]:
+def gateway_families(statistics: Numbers) -> Iterable[Family]:
     """Metrics of a gateway's callers, and of the engines of each release behind it."""
     callers = {(match["what"],): n for match, n in _matched(_CALLERS, statistics)}
     engines = {(match["release"], match["what"]): n for match, n in _matched(_ENGINES, statistics)}

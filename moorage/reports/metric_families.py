@@ -5,12 +5,11 @@ began.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
-
-from prometheus_client import Metric
+from typing import Any, Literal
 
 from moorage.common.failures import Cause
 from moorage.common.refusal import Reason
+from moorage.common.values import Value
 from moorage.operations.metrics.activity import BUCKETS, Activity, Durations
 from moorage.operations.metrics.present import (
     Present,
@@ -28,7 +27,24 @@ Values = Mapping[Any, float]
 """Values by tuples of label values."""
 
 
-def families(activity: Activity, present: Present) -> Iterator[Metric]:
+class Sample(Value):
+    """A number with a name and labels."""
+
+    name: str
+    labels: dict[str, str]
+    value: float
+
+
+class Family(Value):
+    """A metric in Prometheus' sense: samples of one kind, with a type and a help text."""
+
+    name: str
+    type: Literal["gauge", "counter", "histogram"]
+    help: str
+    samples: tuple[Sample, ...]
+
+
+def families(activity: Activity, present: Present) -> Iterator[Family]:
     """All metrics: of releases, hosts, reconciling, gateways and requests."""
     yield from _of_releases(present)
     yield from _of_activity(activity)
@@ -37,30 +53,32 @@ def families(activity: Activity, present: Present) -> Iterator[Metric]:
     yield from _of_requests(present)
 
 
-def gauge(name: str, text: str, labels: Sequence[str], values: Values) -> Metric:
+def gauge(name: str, text: str, labels: Sequence[str], values: Values) -> Family:
     """A family of values that rise and fall."""
-    family = Metric(f"moorage_{name}", text, "gauge")
-    return _with_samples(family, "", labels, _sorted(values))
+    name = f"moorage_{name}"
+    samples = _samples(name, labels, _sorted(values))
+    return Family(name=name, type="gauge", help=text, samples=samples)
 
 
-def counter(name: str, text: str, labels: Sequence[str], values: Values) -> Metric:
+def counter(name: str, text: str, labels: Sequence[str], values: Values) -> Family:
     """A family of values that only grow; its samples end with `_total`."""
-    family = Metric(f"moorage_{name}", text, "counter")
-    return _with_samples(family, "_total", labels, _sorted(values))
+    name = f"moorage_{name}"
+    samples = _samples(f"{name}_total", labels, _sorted(values))
+    return Family(name=name, type="counter", help=text, samples=samples)
 
 
-def _with_samples(family: Metric, ending: str, labels: Sequence[str], values: Values) -> Metric:
-    for own, value in values.items():
-        named = dict(zip(labels, map(str, own), strict=True))
-        family.add_sample(f"{family.name}{ending}", named, value)
-    return family
+def _samples(name: str, labels: Sequence[str], values: Values) -> tuple[Sample, ...]:
+    return tuple(
+        Sample(name=name, labels=dict(zip(labels, map(str, own), strict=True)), value=value)
+        for own, value in values.items()
+    )
 
 
 def _sorted(values: Values) -> Values:
     return dict(sorted(values.items()))
 
 
-def _of_releases(present: Present) -> Iterator[Metric]:
+def _of_releases(present: Present) -> Iterator[Family]:
     states = {(state,): present.states.get(state, 0) for state in ReleaseState}
     yield gauge("releases", "Releases by state.", ["state"], states)
     serving, named = present.serving, ("model", "release")
@@ -83,7 +101,7 @@ def _facts(one: Serving) -> tuple[str, str, str]:
     return own.engine or "", own.engine_version, own.revision
 
 
-def _of_activity(activity: Activity) -> Iterator[Metric]:
+def _of_activity(activity: Activity) -> Iterator[Family]:
     text = "What happened to a model: it was deployed, a deploy failed, it was lost, slept, woke."
     yield counter("model_events", text, ["model", "event"], activity.events)
     yield _durations(activity.phases)
@@ -97,23 +115,30 @@ def _of_activity(activity: Activity) -> Iterator[Metric]:
     yield counter("refusals", text, ["reason"], reasons)
 
 
-def _durations(durations: Mapping[str, Durations]) -> Metric:
-    text = "How long the phases of deploys took; `wake` is the start of a model that slept."
-    family = Metric("moorage_phase_duration_seconds", text, "histogram")
+def _durations(durations: Mapping[str, Durations]) -> Family:
     phases = sorted(durations.items())
+    name = "moorage_phase_duration_seconds"
     bounds = [*map(str, BUCKETS[:-1]), "+Inf"]
     counts = {
         (phase, bound): count
         for phase, one in phases
         for bound, count in zip(bounds, one.cumulative, strict=True)
     }
-    _with_samples(family, "_bucket", ("phase", "le"), counts)
     totals = {(phase,): one.cumulative[-1] for phase, one in phases}
-    _with_samples(family, "_count", ["phase"], totals)
-    return _with_samples(family, "_sum", ["phase"], {(phase,): one.sum for phase, one in phases})
+    sums = {(phase,): one.sum for phase, one in phases}
+    return Family(
+        name=name,
+        type="histogram",
+        help="How long the phases of deploys took; `wake` is the start of a model that slept.",
+        samples=(
+            *_samples(f"{name}_bucket", ("phase", "le"), counts),
+            *_samples(f"{name}_count", ("phase",), totals),
+            *_samples(f"{name}_sum", ("phase",), sums),
+        ),
+    )
 
 
-def _of_hosts(present: Present) -> Iterator[Metric]:
+def _of_hosts(present: Present) -> Iterator[Family]:
     labels = ("host", "resource", "index")
     capacity = capacity_bytes(present.capacities)
     claimed = claimed_bytes(present.claims, capacity)
@@ -125,7 +150,7 @@ def _of_hosts(present: Present) -> Iterator[Metric]:
     yield gauge("host_up", text, ["host"], up)
 
 
-def _of_reconciles(counts: Sequence[ReconcileCount]) -> Iterator[Metric]:
+def _of_reconciles(counts: Sequence[ReconcileCount]) -> Iterator[Family]:
     found = {one.kind: one for one in counts}
     run = found.get(RUN)
     yield counter("reconcile_runs", "Ended runs.", [], {(): run.done if run else 0})
@@ -141,7 +166,7 @@ def _of_reconciles(counts: Sequence[ReconcileCount]) -> Iterator[Metric]:
     yield counter("reconcile_actions", text, ["kind", "outcome"], actions)
 
 
-def _of_requests(present: Present) -> Iterator[Metric]:
+def _of_requests(present: Present) -> Iterator[Family]:
     up = {(one.name,): not one.problem for one in present.gateways}
     text = "Whether a gateway follows the ledger."
     yield gauge("gateway_up", text, ["gateway"], up)

@@ -1,7 +1,7 @@
 """Reads the ledger for Prometheus: past events only once, the present state at each request."""
 
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from moorage.operations.metrics.activity import RECORDED, Activity
 from moorage.operations.metrics.present import Present, Serving
 from moorage.operations.metrics.targets import Deployed, Group, deployed, target_groups
 from moorage.reports.gateway_families import PATTERN, gateway_families
-from moorage.reports.metric_families import families
+from moorage.reports.metric_families import Family, families
 
 LATEST_RECORD = timedelta(hours=1)
 """How long to wait for the record of a deployed or failed release; a release whose flow was killed
@@ -34,14 +34,14 @@ class Exporter:
         self._awaited: dict[str, datetime] = {}
         self._deployed: dict[str, Deployed] = {}
 
-    def metrics(self) -> Iterable[Metric]:
+    def metrics(self) -> Iterable[Family]:
         """All metrics of the ledger."""
         now = datetime.now(UTC)
         self._count_transitions()
         self._count_records(now)
         return families(self._activity, self._present(now))
 
-    def gateway_metrics(self, name: str) -> Iterable[Metric]:
+    def gateway_metrics(self, name: str) -> Iterable[Family]:
         """The metrics of a gateway of this machine.
 
         Raises:
@@ -114,14 +114,18 @@ class Exporter:
         return [one for one in every if one.machine == here and not one.options.host]
 
 
-def written(families: Iterable[Metric]) -> bytes:
+def written(families: Iterable[Family]) -> bytes:
     """Metrics in Prometheus' text format."""
     return generate_latest(_Collected(families))
 
 
 class _Collected(Collector):
-    def __init__(self, families: Iterable[Metric]) -> None:
+    def __init__(self, families: Iterable[Family]) -> None:
         self._families = families
 
-    def collect(self) -> Iterable[Metric]:
-        return self._families
+    def collect(self) -> Iterator[Metric]:
+        for one in self._families:
+            metric = Metric(one.name, one.help, one.type)
+            for sample in one.samples:
+                metric.add_sample(sample.name, sample.labels, sample.value)
+            yield metric

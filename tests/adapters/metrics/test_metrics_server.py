@@ -10,13 +10,13 @@ from pathlib import Path
 
 import httpx
 import pytest
-from prometheus_client import Metric
 
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.metrics import metrics_server as module
 from moorage.adapters.metrics.exporter import Exporter
 from moorage.adapters.metrics.metrics_server import MetricsServer
 from moorage.common.failures import Cause, Failure
+from moorage.reports.metric_families import Family
 from tests.prefect_server import free_port
 
 SOON = 0.3
@@ -31,7 +31,7 @@ class SlowExporter(Exporter):
     def __init__(self) -> None:
         self.may_answer = threading.Event()
 
-    def metrics(self) -> tuple[Metric, ...]:
+    def metrics(self) -> tuple[Family, ...]:
         self.may_answer.wait(60)
         return ()
 
