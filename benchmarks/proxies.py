@@ -20,6 +20,7 @@ import psutil
 from benchmarks.chat_callers import ask_all
 from benchmarks.instant_engine import MODEL
 from moorage.adapters.gateway.config_files import ConfigFiles
+from moorage.adapters.gateway.envoy_folder import LocalFolder
 from moorage.gateway.gateway import GatewayOptions
 from moorage.gateway.table import ApiKey, Backend, ModelRoute, RoutingTable
 from moorage.spec import Routing
@@ -96,7 +97,8 @@ class Starter:
         self, engines: Sequence[int], keys: int = 0, routing: Routing = Routing.LEAST_REQUEST
     ) -> Proxy:
         """Start Envoy with the model's route and `keys` API keys; the last is the benchmark's."""
-        port, files = free_port(), ConfigFiles(self._folder / "envoy")
+        port, folder = free_port(), self._folder / "envoy"
+        files = ConfigFiles(folder, LocalFolder(folder))
         files.listen(GatewayOptions(port=port), None)
         endpoints = tuple(f"http://127.0.0.1:{engine}" for engine in engines)
         backend = Backend(release=f"{MODEL}.v1", endpoints=endpoints, routing=routing)

@@ -180,7 +180,6 @@ class Tunnels:
 
 
 TUNNELS = Tunnels()
-"""The tunnels of this process."""
 
 
 def _command(access: Access, socket: Path, key: str) -> list[str]:

@@ -12,11 +12,12 @@ from moorage.adapters.engines.engine_http import (
     GATEWAY_ERRORS,
     Answer,
     Late,
+    NoAnswer,
     Question,
     Unreachable,
     ask_engine_now,
 )
-from moorage.adapters.engines.engine_stream import NoAnswer, stream_text
+from moorage.adapters.engines.engine_stream import stream_text
 from moorage.adapters.secrets import redact
 from moorage.cli.output import say
 from moorage.common.failures import Cause, Failure

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from pydantic import TypeAdapter
 
-from moorage.adapters.gateway.followed_routes import FOLLOW_SECONDS, await_gateways
+from moorage.adapters.gateway.followed_routes import await_gateways
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
 from moorage.cli.commands import Commands
@@ -119,5 +119,5 @@ def _duration(text: str) -> timedelta:
 
 
 def _await_gateways(ledger: Ledger) -> None:
-    for line in await_gateways(ledger, Settings().root, FOLLOW_SECONDS):
+    for line in await_gateways(ledger, Settings().root):
         err.print(line, highlight=False)

@@ -124,8 +124,7 @@ def _show(ended: list[Redeployed], *, as_json: bool) -> None:
     if as_json:
         dump(ended)
     else:
-        shown = [[str(cell) for cell in row_of(one).values()] for one in ended]
-        print_table(HEADER, shown, empty="No running model matches.")
+        print_table(HEADER, list(map(row_of, ended)), empty="No running model matches.")
     if is_failure(ended):
         codes = [one.exit_code for one in ended if one.exit_code]
         raise typer.Exit(codes[0] if codes else ExitCode.BUSY)

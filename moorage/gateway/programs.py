@@ -24,8 +24,6 @@ ENVOY_IMAGE = "envoyproxy/envoy:distroless-v1.40.0"
 """The official image, in the version that the tests use."""
 
 ENVOY = "envoy"
-"""Name of the program on the PATH of the image."""
-
 HOST_FOLDER = "/moorage"
 """Mount point of a gateway's files in the containers on a host."""
 
@@ -33,17 +31,10 @@ HOST_USER = 65_532
 """User id of these containers, unused on the host, so that no other process can inspect them."""
 
 FLUSH_MILLISECONDS = 1000
-"""Interval at which the access log is flushed."""
 
 
 def envoy_program(name: str, program: str, bootstrap: str) -> ContainerSpec:
-    """Envoy of a gateway as a process.
-
-    Args:
-        name: Name of the gateway.
-        program: Path of Envoy.
-        bootstrap: Path of the file that Envoy starts with.
-    """
+    """Envoy of a gateway as a process."""
     return _program(f"{name}-envoy", *_envoy_command(program, bootstrap))
 
 
@@ -56,10 +47,7 @@ def envoy_container(
     paths as outside. The mount is the folder, not its files: Envoy watches the folder for renames.
 
     Args:
-        name: Name of the gateway.
-        options: Its image and TLS files.
         folder: Folder of the gateway; it makes the container's name unique among ledgers.
-        bootstrap: Path of the file that Envoy starts with.
         user: `id:group` of the owner of these files.
     """
     own, tls = f"{folder}/{OWN_FOLDER}", (options.tls_certificate, options.tls_key)
@@ -91,9 +79,6 @@ def envoy_on_host(
 
     Args:
         workload: Result of `host_workload`; names the container and its volumes.
-        host: Host on which it runs.
-        options: Options with its image.
-        bootstrap: Path of the file that Envoy starts with.
     """
     own = f"{HOST_FOLDER}/{OWN_FOLDER}"
     return _program(workload, *_envoy_command(ENVOY, bootstrap)).model_copy(
@@ -140,14 +125,7 @@ def _envoy_command(program: str, bootstrap: str) -> tuple[Flag, ...]:
 def service_program(
     name: str, python: str, module: str, environment: Iterable[Variable]
 ) -> ContainerSpec:
-    """The service of a gateway as a process.
-
-    Args:
-        name: Name of the gateway.
-        python: Path of the interpreter.
-        module: Module of the service.
-        environment: Variables of the service.
-    """
+    """The service of a gateway as a process."""
     command = default_flag("the service", python, "-m", module, name)
     return _program(f"{name}-service", command, environment=environment)
 

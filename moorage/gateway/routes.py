@@ -47,12 +47,7 @@ RETRY_ON = "connect-failure,refused-stream,reset,retriable-status-codes"
 
 
 def route_table(table: RoutingTable, code: Mapping[str, str]) -> list[Document]:
-    """Route configuration: the listing, one route for each name, and a refusal for other paths.
-
-    Args:
-        table: Models and callers.
-        code: Lua scripts of this package, by name.
-    """
+    """Route configuration: the listing, one route for each name, and a refusal for other paths."""
     unknown = _error("There is nothing at this path.", "unknown_path")
     routes = [
         _reply({"path": "/health"}, 200, {"status": "ok"}),
@@ -164,7 +159,6 @@ def _route(model: ModelRoute, name: str, doorman: str) -> Document:
 
 
 def _own_filters(model: ModelRoute, code: Mapping[str, str]) -> Document:
-    """Additional filter configuration of a model's routes."""
     if not _is_prefix_aware(model):
         return {}
     return {"typed_per_filter_config": {lua_filter(PREFIX_KEY): _lua(code[PREFIX_KEY])}}

@@ -25,7 +25,6 @@ def scripts(table: RoutingTable, code: Mapping[str, str]) -> dict[str, str]:
     """Code of the scripts for all routes, by name, each preceded by its lookup tables.
 
     Args:
-        table: Models and callers.
         code: Lua scripts of this package, by name.
     """
     callers = {
@@ -63,7 +62,6 @@ def _caller(key: ApiKey, table: RoutingTable) -> dict[str, Any]:
 
 
 def _names(models: Iterable[ModelRoute]) -> dict[str, str]:
-    """Model of each name of a model or adapter."""
     return {name: model.name for model in models for name in model.names}
 
 

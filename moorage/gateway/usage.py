@@ -13,6 +13,8 @@ SERVED = range(200, 300)
 USAGE = ("prompt_tokens", "completion_tokens")
 """Token counts of each request, as named in the access log."""
 
+NUMBERS = ("requests", "failed", *USAGE)
+
 
 class Usage(Value):
     """Requests of one caller to one model on one day.
@@ -35,8 +37,7 @@ class Usage(Value):
 
     def plus(self, other: Self) -> Self:
         """Sum of both, with the caller, model and day of this one."""
-        numbers = ("requests", "failed", *USAGE)
-        sums = {name: getattr(self, name) + getattr(other, name) for name in numbers}
+        sums = {name: getattr(self, name) + getattr(other, name) for name in NUMBERS}
         return self.model_copy(update=sums)
 
 
@@ -59,7 +60,6 @@ def spent(limits: Iterable[tuple[str, str]], used: Iterable[Usage]) -> tuple[str
 
     Args:
         limits: Callers with their limits; an empty limit = unlimited.
-        used: Usage of the day.
     """
     tokens: Counter[str] = Counter()
     for one in used:

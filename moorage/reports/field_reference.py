@@ -13,7 +13,7 @@ from moorage.common.units import human_bytes
 from moorage.common.values import Value
 from moorage.inventory.fleet import Fleet
 from moorage.policy.rules import Policy
-from moorage.reports.problems import LONGEST, clipped
+from moorage.reports.problems import LONGEST, clipped, inner_model
 from moorage.spec import ModelSpec
 
 FILES: dict[str, tuple[str, type[BaseModel]]] = {
@@ -21,8 +21,6 @@ FILES: dict[str, tuple[str, type[BaseModel]]] = {
     "fleet": ("Fleet file", Fleet),
     "policy": ("Policy file", Policy),
 }
-"""Title and model of each kind of file, by its short name."""
-
 
 NESTED, REQUIRED = "see below", "required"
 """Type of a field with fields of its own, and the text in place of a missing default."""
@@ -41,8 +39,6 @@ class Explained(Value):
 
     Attributes:
         path: Path of the field, such as `placement.ram` or `fleet.hosts.ports`.
-        text: Its meaning.
-        fields: The fields inside it.
     """
 
     path: str
@@ -94,7 +90,7 @@ def models_in(model: type[BaseModel], path: str = "") -> list[tuple[str, type[Ba
     """A model and all models inside it, each with its path."""
     found = [(path, model)]
     for name, field in model.model_fields.items():
-        inner = _inner(field.annotation)
+        inner = inner_model(field.annotation)
         if inner is not None:
             found += models_in(inner, f"{path}.{name}".lstrip("."))
     return found
@@ -111,13 +107,6 @@ def fields_of(model: type[BaseModel]) -> dict[str, FieldDescription]:
         )
         for name, field in model.model_fields.items()
     }
-
-
-def _inner(annotation: Any) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    parts = getattr(annotation, "__args__", ())
-    return next((inner for part in parts if (inner := _inner(part))), None)
 
 
 def _type(schema: dict[str, Any], defs: dict[str, Any]) -> str:
@@ -158,12 +147,9 @@ def _default(field: FieldInfo) -> str:
         return f"`{human_bytes(value).replace('.0 ', '')}`"
     if isinstance(value, Enum):
         return f"`{value.value}`"
-    if isinstance(value, BaseModel) or (isinstance(value, tuple) and _holds_sections(value)):
+    parts = value if isinstance(value, tuple) else (value,)
+    if any(isinstance(part, BaseModel) for part in parts):
         return NESTED
     if isinstance(value, tuple) and value:
         return f"`[{', '.join(map(str, value))}]`"
     return f"`{value}`" if value not in (None, (), {}, "") else "none"
-
-
-def _holds_sections(value: tuple[Any, ...]) -> bool:
-    return any(isinstance(part, BaseModel) for part in value)

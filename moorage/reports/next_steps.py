@@ -40,9 +40,7 @@ class Form(NamedTuple):
     """A prefilled form for a flow run.
 
     Attributes:
-        label: What submitting it does.
         deployment: `flow/deployment`.
-        parameters: The prefilled fields.
     """
 
     label: str

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from moorage.common.units import human_seconds
+from moorage.common.units import counted, human_seconds
 from moorage.common.values import Value
 from moorage.operations.history.changes import Change
 from moorage.operations.history.comparison import Comparison
@@ -21,8 +21,6 @@ COMPARED_PARTS = {
     "placement": "Placement",
     "measured": "Measured",
 }
-"""Parts of a comparison, and their titles."""
-
 RECONCILE_COLUMNS = ("what", "about", "why", "outcome")
 WAVE_COLUMNS = ("model", "outcome", "from", "to", "took", "why")
 
@@ -79,13 +77,13 @@ def reconcile_summary(cluster: ClusterState, outcomes: Iterable[ActionOutcome]) 
     """One line about the observed hosts and releases, and the actions."""
     acted = changing(outcomes)
     hosts = len({one.place.host for one in cluster.observations})
-    counted = f"{_counted(hosts, 'host')} and {_counted(len(cluster.releases), 'release')}"
+    checked = f"{counted(hosts, 'host')} and {counted(len(cluster.releases), 'release')} checked"
     if not acted:
-        return f"{counted} checked: nothing to do"
+        return f"{checked}: nothing to do"
     done = [f"{one.action.kind} {one.action.about}" for one in acted if one.done]
     left = len(acted) - len(done)
     rest = f"; {left} left" if left else ""
-    return f"{counted} checked: {', '.join(done) or 'nothing done'}{rest}"
+    return f"{checked}: {', '.join(done) or 'nothing done'}{rest}"
 
 
 def hosts_table(cluster: ClusterState) -> list[dict[str, str]]:
@@ -222,7 +220,3 @@ def _came_of(wave: Wave, ended: Mapping[str, Redeployed]) -> str:
 
 def _took(seconds: float) -> str:
     return human_seconds(seconds) if seconds else "-"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"

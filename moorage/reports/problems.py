@@ -185,7 +185,7 @@ def _walk(
             owner = current
             steps.append(shown_step(step))
             field = current.model_fields.get(step)
-            current = (_inner_model(field.annotation) or field.annotation) if field else None
+            current = (inner_model(field.annotation) or field.annotation) if field else None
         elif getattr(current, "__origin__", None) is dict and step != "[key]":
             steps.append(shown_step(step))
             current = None
@@ -196,16 +196,17 @@ def _is_model(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
-def _inner_model(annotation: Any) -> type[BaseModel] | None:
+def inner_model(annotation: Any) -> type[BaseModel] | None:
+    """The model in an annotation such as `tuple[Model, ...] | None`; None = there is none."""
     if _is_model(annotation):
         return annotation  # type: ignore[no-any-return]
-    return next((found for part in get_args(annotation) if (found := _inner_model(part))), None)
+    return next((found for part in get_args(annotation) if (found := inner_model(part))), None)
 
 
 def _inside(word: str, owner: type[BaseModel]) -> str:
     """The field with this name one level deeper, such as `engine.env` for `env`; empty = none."""
     for name, field in owner.model_fields.items():
-        if (inner := _inner_model(field.annotation)) and word in inner.model_fields:
+        if (inner := inner_model(field.annotation)) and word in inner.model_fields:
             return f"{name}.{word}"
     return ""
 

@@ -1,23 +1,27 @@
 """A site as one HTML page, from the ledger: its models, hosts, history and memory."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from moorage.common.units import counted, human_bytes, human_seconds
 from moorage.inventory.claims import Capacity, Claim, Resource
-from moorage.operations.metrics.present import MEMORY
+from moorage.operations.metrics.present import MEMORY, Place, capacity_bytes
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import SERVING, ReleaseState
 from moorage.reports.document import Section
-from moorage.reports.fleet_map import fleet_map
 from moorage.reports.html import Element, element, page, section_elements, table
 from moorage.reports.load_trend import load_trend
 from moorage.reports.memory_report import COMPARED_COLUMNS, comparison_rows
-from moorage.reports.svg import Part, bars
+from moorage.reports.svg import Part, bars, stacked_bar
 
 AT = "%Y-%m-%d %H:%M"
 LOG_LINES = 25
+COLOURS = 8
+"""Number of classes in the style sheet, from `m0`; further models reuse them."""
+
+UNKNOWN = "bad"
+"""Class for the claims of a release that the ledger does not have."""
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem }
@@ -43,7 +47,6 @@ class Site:
     Attributes:
         histories: Releases by model, newest first.
         capacities: By host, for all hosts that ever had claims.
-        unseen: Hosts that do not answer.
     """
 
     at: datetime
@@ -56,10 +59,9 @@ class Site:
 def site_page(site: Site) -> str:
     """The site's page, as HTML that loads nothing."""
     hosts = {one.host for one in site.claims} | site.capacities.keys()
-    releases = {row.id: row.model for own in site.histories.values() for row in own}
     parts = (
         ("Models", _models(site)),
-        ("Hosts", [fleet_map(releases, site.claims, site.capacities, site.unseen)]),
+        ("Hosts", [_memory_map(site)]),
         ("History", _histories(site)),
         ("Memory: predicted against measured", _memory(site)),
         ("Last failures", _failures(site)),
@@ -99,6 +101,41 @@ def _claimed(claims: Sequence[Claim]) -> Iterator[str]:
 
 
 _NAMES = {Resource.ACCELERATOR: "accelerators", Resource.RAM: "RAM"}
+
+
+def _memory_map(site: Site) -> Element:
+    """A bar for each accelerator and each host's RAM: the claims on it, by release."""
+    releases = {row.id: row.model for own in site.histories.values() for row in own}
+    models = sorted(set(releases.values()))
+    colours = {one: f"m{models.index(model) % COLOURS}" for one, model in releases.items()}
+    rows = list(_memory_rows(site, colours))
+    header = ("host", "", "claimed", "", "by")
+    return table(header, rows) if rows else element("p", "Nothing was ever claimed.")
+
+
+def _memory_rows(site: Site, colours: Mapping[str, str]) -> Iterator[tuple[Element | str, ...]]:
+    whole = capacity_bytes(site.capacities)
+    claims = [one for one in site.claims if one.resource in MEMORY]
+    for place in sorted({*whole, *map(_place, claims)}):
+        if place[1] in MEMORY:
+            held = [one for one in claims if _place(one) == place]
+            taken = sum(one.amount for one in held)
+            total = whole.get(place, taken)
+            parts = [
+                Part(one.amount, _label(one), colours.get(one.release, UNKNOWN)) for one in held
+            ]
+            figures = f"{human_bytes(taken)} of {human_bytes(total)}"
+            named = f"{place[1]} {place[2]}" if place[1] == Resource.ACCELERATOR else "RAM"
+            host = f"{place[0]} (does not answer)" if place[0] in site.unseen else place[0]
+            yield host, named, stacked_bar(parts, total), figures, ", ".join(map(_label, held))
+
+
+def _place(claim: Claim) -> Place:
+    return claim.host, claim.resource, claim.index
+
+
+def _label(claim: Claim) -> str:
+    return f"{claim.release}: {human_bytes(claim.amount)}"
 
 
 def _histories(site: Site) -> list[Element]:

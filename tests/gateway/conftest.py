@@ -25,7 +25,7 @@ class RunningGateway:
 
     def __init__(self, folder: Path, place: EnvoyFolder | None = None, **options: str) -> None:
         envoy = pytest.importorskip("envoy", reason="pip install 'moorage[gateway]'")
-        self.files, self.port = ConfigFiles(folder, place=place), free_port()
+        self.files, self.port = ConfigFiles(folder, place or LocalFolder(folder)), free_port()
         chosen = GatewayOptions.model_validate({"port": self.port, **options})
         self.files.listen(chosen, None)
         self.files.apply(table(), None)

@@ -76,7 +76,7 @@ def test_what_is_given_up_gives_their_place_back_to_those_that_serve_again(
     old, new = stopping_for_another()
     ledger().workloads.put(new, a_workload("moorage-tiny.v2-r0-leader", release=new))
     ledger().releases.give_up(new, "interrupted")
-    ledger().routes.reopen(old.id, "its successor failed")
+    ledger().releases.move(old.id, ReleaseState.RUNNING, "its successor failed")
     assert claimed_by() == {new: len(PLACEMENT.claims)}
     _give_up(Action(kind=ActionKind.GIVE_UP, reason="gone"), ledger().releases.get(new))
     assert claimed_by() == {old.id: len(PLACEMENT.claims)}

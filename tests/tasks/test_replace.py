@@ -99,7 +99,7 @@ def stopping_for_another(cause: str = "") -> tuple[ReleaseRow, str]:
     ledger().releases.take_over(a_release(old, placement=PLACEMENT, plan=PLAN))
     new = ledger().releases.begin(a_spec(), REVISION, "run-2")
     ledger().claims.commit(new, PLACEMENT.claims, a_fleet(a_host()), instead_of=old)
-    ledger().routes.close(old, f"{SUPERSEDED} {new}, stopped first{cause}")
+    ledger().releases.move(old, ReleaseState.STOPPING, f"{SUPERSEDED} {new}, stopped first{cause}")
     return ledger().releases.get(old), new
 
 

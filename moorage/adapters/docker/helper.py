@@ -13,11 +13,10 @@ from docker.types import DeviceRequest, Mount
 from requests.exceptions import ConnectionError, ReadTimeout
 
 from moorage.adapters.docker.client import DAEMON_ERRORS, connect, require_device_requests
-from moorage.adapters.docker.images import DockerImages, ensure_image
+from moorage.adapters.docker.images import DockerImages
 from moorage.adapters.hosts.observation import log_of_container
-from moorage.adapters.registry.pinning import credentials, identify_image, pin_image
+from moorage.adapters.registry.pinning import present_image
 from moorage.adapters.system.parallel import map_parallel
-from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import MIB
 from moorage.common.values import Origin
@@ -190,15 +189,7 @@ def _present_image(host: HostSnapshot, reference: str) -> str:
 
 
 def _pull(host: HostSnapshot, reference: str) -> str:
-    image = pin_image(_image(reference), host)
-    ensure_image(
-        DockerImages(host.address),
-        image,
-        Settings().locks,
-        credentials=partial(credentials, host.registries, image.reference),
-        wait_seconds=PULL_SECONDS,
-    )
-    return identify_image(image, host).portable
+    return present_image(_image(reference), host, PULL_SECONDS).portable
 
 
 def _image(reference: str) -> Image:

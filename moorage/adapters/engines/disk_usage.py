@@ -51,7 +51,6 @@ def measure_disks(
 
 
 def _packages(settings: Settings) -> tuple[InstalledVersion, ...]:
-    """The environments that moorage installed on this machine."""
     installed = Installations(settings.engines)
     return tuple(
         InstalledVersion(

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import httpx
 
+from moorage.common.printable import short
 from moorage.common.strict_json import LIMITS, JsonError, JsonLimits, NotJson, decode
 from moorage.common.units import MIB, human_bytes
 from moorage.readiness.answers import Unreadable
@@ -262,7 +263,9 @@ async def _answer(question: Question, most: int) -> Answer:
 async def _body(response: httpx.Response, most: int) -> bytes:
     coding = response.headers.get("content-encoding", "identity")
     if coding.lower() not in ("", "identity"):
-        raise Unusable(f"the answer is compressed ({_short(coding)}), which was not requested")
+        raise Unusable(
+            f"the answer is compressed ({short(coding, MOST_SHOWN)}), which was not requested"
+        )
     found = bytearray()
     async for piece in response.aiter_raw():
         found += piece
@@ -273,7 +276,7 @@ async def _body(response: httpx.Response, most: int) -> bytes:
 
 def failure_of(error: Exception) -> NoAnswer:
     """Translate a transport error to a `NoAnswer`."""
-    message = _short(_reason(error))
+    message = short(_reason(error), MOST_SHOWN)
     if isinstance(error, httpx.ProtocolError) and not message.startswith(DISCONNECTED):
         return Unusable(f"the answer is no HTTP: {message}")
     return Unreachable(message)
@@ -288,8 +291,3 @@ def _reason(error: BaseException) -> str:
             return os.strerror(number)
         inner = inner.__cause__ or inner.__context__
     return str(error) or type(error).__name__
-
-
-def _short(text: str) -> str:
-    text = text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 3]}..."
-    return text.encode("unicode_escape").decode() if not text.isprintable() else text

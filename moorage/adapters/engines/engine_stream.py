@@ -1,8 +1,4 @@
-"""Streamed text of an engine: server-sent events, with one deadline and a limit on bytes.
-
-An engine may be faulty or hostile: the deadline holds however slowly the engine sends, the limit
-however much it sends, and an event that is not valid JSON is an error.
-"""
+"""Streamed text of an engine: server-sent events, with one deadline and a limit on bytes."""
 
 import time
 from collections.abc import Iterator
@@ -14,7 +10,6 @@ import httpx
 from moorage.adapters.engines.engine_http import (
     GATEWAY_ERRORS,
     Late,
-    NoAnswer,
     Question,
     Unreachable,
     Unusable,
@@ -49,7 +44,6 @@ def stream_text(
     Args:
         question: A request for a chat or a completion with `"stream": true`.
         seconds: Limit for the whole answer.
-        most: Most bytes of the answer.
         pause: Limit between two pieces, and until the first piece.
         usage: Filled with the `usage` that the engine sends, if any.
 
@@ -86,8 +80,6 @@ class TextReader:
     """Extracts the pieces of text from an answer as its bytes arrive.
 
     Args:
-        response: The answer with its status and headers; `feed` gets its body.
-        most: Most bytes of the body.
         usage: Filled with the `usage` that the engine sends, if any.
     """
 
@@ -151,6 +143,3 @@ def _text(content: Any) -> str:
     except (AttributeError, KeyError, IndexError, TypeError):
         return ""  # an event with the usage has no choice
     return found if isinstance(found, str) else ""
-
-
-__all__ = ["NoAnswer", "stream_text"]

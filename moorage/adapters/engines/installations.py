@@ -51,16 +51,10 @@ main()
 """
 
 Tell = Callable[[str], None]
-"""Receives lines about the progress."""
 
 
 class Installation(Value):
-    """A complete installation of one version.
-
-    Attributes:
-        path: Path of its program.
-        bytes: Size of its files.
-    """
+    """A complete installation of one version."""
 
     engine: EngineName
     version: str

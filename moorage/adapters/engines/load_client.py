@@ -22,8 +22,6 @@ async def send_load(
 
     Args:
         questions: Requests to one engine; `max_tokens` limits the tokens that count.
-        concurrency: Most requests in flight at a time.
-        seconds: Limit for all requests together.
     """
     if not questions:
         return []
@@ -62,7 +60,6 @@ async def _measured(client: httpx.AsyncClient, question: Question, deadline: flo
 async def _times(
     client: httpx.AsyncClient, question: Question, usage: dict[str, Any]
 ) -> list[float]:
-    """Arrival time of each piece of the answer."""
     times: list[float] = []
     async with client.stream(
         question.method, question.url, json=question.body, headers=question.headers

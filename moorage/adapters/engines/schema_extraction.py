@@ -75,7 +75,6 @@ def _vllm(run: Run, python: str) -> str:
 
 
 def _llama_server(run: Run, program: str) -> str:
-    """Schema from the output of `llama-server --version` and `--help`."""
     version = run(program, ["--version"])
     build = BUILD.search(version)
     if build is None:
@@ -87,12 +86,7 @@ def _llama_server(run: Run, program: str) -> str:
 
 
 class Question(NamedTuple):
-    """How to query an engine for its arguments.
-
-    Attributes:
-        program: Program in an image that answers.
-        ask: Queries a program, and returns the schema as JSON.
-    """
+    """How to query an engine for its arguments."""
 
     program: str
     ask: Callable[[Run, str], str]

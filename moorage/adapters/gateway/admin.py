@@ -18,6 +18,9 @@ WHOLE_SECONDS = 10.0
 """Limit for a whole answer: a compromised Envoy must not block the service."""
 
 MOST_BYTES = 64 * MIB
+TAKE_SECONDS = 5.0
+"""How long Envoy may take to load a file; it needs a few milliseconds."""
+
 POLL_SECONDS = 0.005
 
 STATISTICS = {
@@ -29,11 +32,7 @@ STATISTICS = {
 
 
 class Admin:
-    """Client of one Envoy's administration interface.
-
-    Args:
-        transport: Connects to it; `EnvoyFolder.admin` gives one.
-    """
+    """Client of one Envoy's administration interface."""
 
     def __init__(self, transport: httpx.BaseTransport) -> None:
         self._http = httpx.Client(
@@ -51,20 +50,17 @@ class Admin:
         """How often Envoy has rejected a configuration file so far."""
         return self._number(f"{STATISTICS[file]}.update_rejected")
 
-    def await_version(self, file: str, version: str, rejections: int, seconds: float) -> None:
+    def await_version(self, file: str, version: str, rejections: int) -> None:
         """Wait until Envoy uses a version of a configuration file.
 
         Args:
-            file: Name of the file.
-            version: Version to wait for.
             rejections: `rejections` of the file before this version was written.
-            seconds: How long to wait.
 
         Raises:
             Failure: `GATEWAY_REFUSED` when Envoy rejects the version or does not load it in time.
         """
         prefix = STATISTICS[file]
-        give_up = time.monotonic() + seconds
+        give_up = time.monotonic() + TAKE_SECONDS
         while True:
             found = self.statistics(f"^{prefix}\\.(version_text|update_rejected)$")
             if found.get(f"{prefix}.version_text") == version:
@@ -72,7 +68,7 @@ class Admin:
             if int(found.get(f"{prefix}.update_rejected", 0)) > rejections:
                 raise Failure(Cause.GATEWAY_REFUSED, f"Envoy rejects version {version} of {file}")
             if time.monotonic() > give_up:
-                detail = f"Envoy did not take version {version} of {file} within {seconds:g} s"
+                detail = f"Envoy did not take version {version} of {file} within {TAKE_SECONDS:g} s"
                 raise Failure(Cause.GATEWAY_REFUSED, detail)
             time.sleep(POLL_SECONDS)
 

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from moorage.adapters.files.safe_files import read_whole, write_private
 from moorage.adapters.gateway.admin import Admin
-from moorage.adapters.gateway.envoy_folder import EnvoyFolder, LocalFolder
+from moorage.adapters.gateway.envoy_folder import EnvoyFolder
 from moorage.adapters.gateway.pem import read_pem
 from moorage.common.failures import Failure
 from moorage.common.units import MIB
@@ -27,9 +27,6 @@ LARGEST_TABLE = 64 * MIB
 QUIET_SECONDS = 3.0
 """How long a release must have no request in flight before its cluster is removed."""
 
-TAKE_SECONDS = 5.0
-"""How long Envoy may take to load a file; it needs a few milliseconds."""
-
 _TABLES = TypeAdapter(tuple[RoutingTable, ...])
 
 
@@ -38,18 +35,13 @@ class ConfigFiles:
 
     Args:
         folder: The gateway's folder on this machine, which keeps the tables in force.
-        clock: Seconds, never decreasing.
-        place: Where Envoy reads its files; None = in the same folder.
+        place: Where Envoy reads its files.
     """
 
     def __init__(
-        self,
-        folder: Path,
-        clock: Callable[[], float] = time.monotonic,
-        place: EnvoyFolder | None = None,
+        self, folder: Path, place: EnvoyFolder, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._own = folder.absolute()
-        self._place: EnvoyFolder = place or LocalFolder(folder)
+        self._own, self._place = folder.absolute(), place
         self._tables: tuple[RoutingTable, ...] | None = None
         self._clock = clock
         self._busy_at: dict[str, float] = {}
@@ -73,7 +65,6 @@ class ConfigFiles:
         If the new options require API keys, the routes require them before the listener changes.
 
         Args:
-            options: How the gateway listens.
             admin: The running Envoy, to wait for; None = Envoy does not run.
 
         Raises:
@@ -103,7 +94,6 @@ class ConfigFiles:
         Clusters of earlier tables stay until `prune`, since requests to them may be in flight.
 
         Args:
-            table: The new table.
             admin: The running Envoy, to wait for at each step; None = Envoy does not run.
 
         Raises:
@@ -165,7 +155,7 @@ class ConfigFiles:
         rejections = admin.rejections(step.file) if admin else 0
         self._write(step)
         if admin:
-            admin.await_version(step.file, step.version, rejections, TAKE_SECONDS)
+            admin.await_version(step.file, step.version, rejections)
 
     def _write(self, step: Step) -> None:
         self._place.write(f"{CONFIG_FOLDER}/{step.file}", step.document)

@@ -27,19 +27,11 @@ HOP_BY_HOP = frozenset(
     | {MODEL_HEADER}
 )
 LONGEST_ERROR = 64 * 1024
-"""Most bytes of an engine's error that a stream forwards."""
-
 COMMENT = b": the model is starting\n\n"
 
 
 class Endpoint(NamedTuple):
-    """Where a model answers.
-
-    Attributes:
-        url: Base URL of a replica.
-        key: API key that its engine requires; empty = none.
-        release: Release of the replica.
-    """
+    """Where a model answers."""
 
     url: str
     key: str = ""
@@ -51,8 +43,6 @@ class Limits(NamedTuple):
 
     Attributes:
         waiting: Most callers that wait for one model at a time.
-        body_bytes: Largest body of a request.
-        held_bytes: Most bytes of all waiting bodies together.
         hold_seconds: How long a caller waits for a model.
         quiet_seconds: Interval at which a waiting streaming caller gets a comment.
     """
@@ -65,12 +55,7 @@ class Limits(NamedTuple):
 
 
 class Refused(Exception):
-    """The doorman does not forward a request.
-
-    Args:
-        reason: Message for the caller.
-        retry_seconds: After how many seconds the caller may retry.
-    """
+    """The doorman does not forward a request."""
 
     def __init__(self, reason: str, retry_seconds: float, status: int = 503) -> None:
         super().__init__(reason)
@@ -83,8 +68,6 @@ class Doorman:
     Args:
         wake: Wakes a model, waits until it has answered with a token, and returns its endpoint.
             Called once for all callers that wait for the same model.
-        limits: Limits on callers and bodies.
-        clock: Seconds, never decreasing.
 
     Attributes:
         active: Callers' requests now, waiting or forwarded, by model.
@@ -155,7 +138,6 @@ class Doorman:
         self._held += size
 
     async def _endpoint(self, model: str) -> Endpoint:
-        """Wait until a model answers; return its endpoint."""
         failed = self._failed.get(model)
         if failed and (wait := failed.wait_seconds(self._clock())):
             raise Refused(f"'{model}' did not start: {failed.reason}", wait)

@@ -1,6 +1,7 @@
 """The folder of a gateway as Envoy sees it, on this machine or on a host of the fleet."""
 
 import json
+import os
 import ssl
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -8,9 +9,12 @@ from typing import Any, NamedTuple, Protocol
 import httpx
 
 from moorage.adapters.files.safe_files import read_part, write_private
+from moorage.common.failures import Cause, Failure
 from moorage.gateway.envoy import ADMIN_SOCKET, OWN_FOLDER
 
 DOORMAN_SOCKET = "doorman.sock"
+LONGEST_SOCKET = 107
+"""Most bytes in the path of a Unix socket: `sun_path` of unix(7) without the final NUL."""
 
 
 class FileState(NamedTuple):
@@ -70,7 +74,12 @@ class LocalFolder:
         self.doorman = str(self._folder / DOORMAN_SOCKET)
 
     def prepare(self) -> None:
-        """Create the folder into which Envoy writes."""
+        """Create the folder into which Envoy writes.
+
+        Raises:
+            Failure: `BAD_SETTING` when the path is too long for a Unix socket.
+        """
+        _require_short(self._folder / ADMIN_SOCKET)
         (self._folder / OWN_FOLDER).mkdir(exist_ok=True, mode=0o700, parents=True)
 
     def write(self, path: str, document: Any) -> None:
@@ -98,3 +107,13 @@ class LocalFolder:
         # Loading all certificate authorities takes 40 ms; this runs several times a second.
         no_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         return httpx.HTTPTransport(uds=str(self._folder / ADMIN_SOCKET), verify=no_tls)
+
+
+def _require_short(socket: Path) -> None:
+    """Raise `BAD_SETTING` when the path is too long for a Unix socket."""
+    if len(os.fsencode(socket)) > LONGEST_SOCKET:
+        raise Failure(
+            Cause.BAD_SETTING,
+            f"{socket} is too long for a socket, which may have {LONGEST_SOCKET} bytes",
+            suggestion="Set MOORAGE_HOME to a shorter path.",
+        )

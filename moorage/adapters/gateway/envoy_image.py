@@ -1,12 +1,9 @@
 """The image of Envoy on the host where it runs, pinned like the images of engines."""
 
 import platform
-from functools import partial
 
-from moorage.adapters.docker.images import DockerImages, ensure_image
 from moorage.adapters.hosts.remote_host import ask_daemon, describe, helper_image_on
-from moorage.adapters.registry.pinning import credentials, identify_image, pin_image
-from moorage.adapters.system.settings import Settings
+from moorage.adapters.registry.pinning import present_image
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
 from moorage.gateway.gateway import GatewayHost
@@ -62,21 +59,8 @@ def fleet_host(host: Host, fleet: Fleet) -> tuple[HostSnapshot, GatewayHost]:
 def present_envoy_image(reference: str, host: HostSnapshot) -> str:
     """Pull an image unless the host has it; return it by digest, or by id if built locally.
 
-    Args:
-        reference: Image by tag or by digest.
-        host: Host whose Docker must have the image.
-
     Raises:
         Failure: When no registry has the image, the pull fails, or Docker does not answer.
     """
     wanted = Image(reference=reference, origin=Origin.DEFAULT, reason="Envoy of the gateway")
-    image = pin_image(wanted, host)
-    ensure_image(
-        DockerImages(host.address),
-        image,
-        Settings().locks,
-        lambda _done, _total: None,
-        credentials=partial(credentials, host.registries, image.reference),
-        wait_seconds=PULL_SECONDS,
-    )
-    return identify_image(image, host).pinned
+    return present_image(wanted, host, PULL_SECONDS).pinned

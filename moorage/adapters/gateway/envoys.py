@@ -17,7 +17,6 @@ from moorage.adapters.hosts.processes import ProcessRuntime
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import ContainerSpec, planned_workload
 from moorage.engines.workload import Workload
-from moorage.gateway.envoy import ADMIN_SOCKET
 from moorage.gateway.gateway import GatewayHost, GatewayOptions
 from moorage.gateway.programs import (
     envoy_container,
@@ -27,19 +26,11 @@ from moorage.gateway.programs import (
 )
 from moorage.inventory.access import LOCAL
 
-LONGEST_SOCKET = 107
-"""Most bytes in the path of a Unix socket: `sun_path` of unix(7) without the final NUL."""
-
 STOP_SECONDS = 10.0
 
 
 class Envoy(ABC):
-    """The Envoy of one gateway.
-
-    Args:
-        folder: Folder with its files.
-        runtime: Runtime that starts it.
-    """
+    """The Envoy of one gateway."""
 
     def __init__(self, folder: EnvoyFolder, runtime: DockerRuntime | ProcessRuntime) -> None:
         self.folder, self.runtime = folder, runtime
@@ -79,17 +70,11 @@ class Envoy(ABC):
 
 
 class ProcessEnvoy(Envoy):
-    """Envoy as a process of this machine.
-
-    Args:
-        name: Name of the gateway.
-        folder: Folder of the gateway.
-        processes: Runtime that starts it.
-    """
+    """Envoy as a process of this machine."""
 
     def __init__(self, name: str, folder: Path, processes: ProcessRuntime) -> None:
         super().__init__(LocalFolder(folder), processes)
-        self._name, self._own = name, folder
+        self._name = name
 
     def spec(self, bootstrap: str) -> ContainerSpec:
         """How to start it; without a bootstrap file, no program need be installed."""
@@ -99,20 +84,9 @@ class ProcessEnvoy(Envoy):
         """Raise `PROGRAM_MISSING` if Envoy is not installed."""
         _envoy()
 
-    def start(self, bootstrap: str) -> None:
-        """Start Envoy unless it runs."""
-        _require_short(self._own / ADMIN_SOCKET)
-        super().start(bootstrap)
-
 
 class ContainerEnvoy(Envoy):
-    """Envoy as a container of this machine's Docker.
-
-    Args:
-        name: Name of the gateway.
-        folder: Folder of the gateway.
-        options: Its image and TLS files.
-    """
+    """Envoy as a container of this machine's Docker."""
 
     def __init__(self, name: str, folder: Path, options: GatewayOptions) -> None:
         docker = DockerRuntime(LOCAL)
@@ -128,11 +102,6 @@ class ContainerEnvoy(Envoy):
         """Raise `RUNTIME_UNAVAILABLE` when Docker does not answer."""
         self._docker.version()
 
-    def start(self, bootstrap: str) -> None:
-        """Start Envoy unless it runs."""
-        _require_short(self._own / ADMIN_SOCKET)
-        super().start(bootstrap)
-
     def runs(self) -> bool:
         """Whether Envoy runs; if Envoy answers, Docker is not queried and may be down."""
         return Admin(self.folder.admin()).is_ready() or super().runs()
@@ -142,10 +111,7 @@ class HostEnvoy(Envoy):
     """Envoy as a container on a host of the fleet.
 
     Args:
-        name: Name of the gateway.
         folder: Folder of the gateway on this machine, where the gateway's service runs.
-        host: Host on which Envoy runs.
-        options: Options with its image.
     """
 
     def __init__(self, name: str, folder: Path, host: GatewayHost, options: GatewayOptions) -> None:
@@ -171,16 +137,6 @@ class HostEnvoy(Envoy):
         """Stop Envoy and remove its volumes, after the file program that uses them."""
         self._channel.remove()
         super().stop()
-
-
-def _require_short(socket: Path) -> None:
-    """Raise `BAD_SETTING` when the path is too long for a Unix socket."""
-    if len(os.fsencode(socket)) > LONGEST_SOCKET:
-        raise Failure(
-            Cause.BAD_SETTING,
-            f"{socket} is too long for a socket, which may have {LONGEST_SOCKET} bytes",
-            suggestion="Set MOORAGE_HOME to a shorter path.",
-        )
 
 
 def _envoy() -> str:

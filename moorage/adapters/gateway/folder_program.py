@@ -64,8 +64,6 @@ def serve(
 
     Args:
         root: Folder in which all paths lie.
-        source: Where questions come from.
-        target: Where answers go.
         alarm: Limits how many seconds may pass until it is called again.
     """
     while line := source.readline(LONGEST_LINE):
@@ -125,8 +123,6 @@ def _inside(root: str, path: str) -> str:
 
 
 class _Admin(http.client.HTTPConnection):
-    """Envoy's administration interface."""
-
     def __init__(self, path: str) -> None:
         super().__init__("envoy", timeout=SILENT_SECONDS)
         self._path = path

@@ -11,6 +11,7 @@ from moorage.common.failures import Failure
 from moorage.gateway.gateway import Gateway
 from moorage.releases.release import Release
 from moorage.releases.routing import Canary
+from moorage.releases.states import ReleaseState
 
 FOLLOW_SECONDS = 10.0
 """How long a change waits for gateways; they need about 0.1 s, or 3 s if a service must start."""
@@ -25,8 +26,6 @@ class FollowedRoutes:
     and follows as soon as it can.
 
     Args:
-        ledger: Records the routes.
-        home: The home of moorage on this machine.
         notify: Called with a line about each gateway that does not follow.
     """
 
@@ -35,18 +34,18 @@ class FollowedRoutes:
 
     def switch(self, release: Release) -> Release:
         """Give a release its model name; the predecessor loses it in the same transaction."""
-        recorded = self._ledger.routes.switch(release)
+        recorded = self._ledger.releases.take_over(release)
         self._await_gateways()
         return recorded
 
     def close(self, release: str, cause: str) -> None:
         """Take the model name from a release."""
-        self._ledger.routes.close(release, cause)
+        self._ledger.releases.move(release, ReleaseState.STOPPING, cause)
         self._await_gateways()
 
     def reopen(self, release: str, cause: str) -> None:
         """Give the model name back to a release."""
-        self._ledger.routes.reopen(release, cause)
+        self._ledger.releases.move(release, ReleaseState.RUNNING, cause)
         self._await_gateways()
 
     def share(self, release: str, canary: Canary | None) -> None:
@@ -57,24 +56,22 @@ class FollowedRoutes:
     def _await_gateways(self) -> None:
         """Wait for the gateways; a failure is only reported, since the change is already made."""
         try:
-            for line in await_gateways(self._ledger, self._home, FOLLOW_SECONDS):
+            for line in await_gateways(self._ledger, self._home):
                 self._notify(line)
         except Failure as failure:
             self._notify(f"the gateways may not follow: {failure}")
 
 
-def await_gateways(ledger: Ledger, home: Path, seconds: float) -> list[str]:
+def await_gateways(ledger: Ledger, home: Path) -> list[str]:
     """Wait until all gateways have applied the ledger's current routes.
 
     Args:
-        ledger: The ledger.
         home: The home of moorage on this machine, whose gateway services are restarted if down.
-        seconds: How long to wait at most.
 
     Returns:
         A line about each gateway that has not.
     """
-    epoch, give_up = ledger.gateways.epoch(), time.monotonic() + seconds
+    epoch, give_up = ledger.gateways.epoch(), time.monotonic() + FOLLOW_SECONDS
     revive_services(ledger, home)
     while behind := [one for one in ledger.gateways.all() if one.epoch < epoch or one.problem]:
         if time.monotonic() > give_up:

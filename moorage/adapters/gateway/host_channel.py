@@ -49,7 +49,6 @@ class HostChannel:
     Requests go through its input, so no secret is in an argument, a label or a log.
 
     Args:
-        host: Host on which Envoy runs.
         envoy: Envoy's container; the program mounts the same volumes.
     """
 
@@ -138,11 +137,7 @@ class HostChannel:
 
 
 class Link:
-    """Input and output of one container.
-
-    Args:
-        stream: Attached socket, as Docker's library returns it.
-    """
+    """Input and output of one container."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -183,7 +178,6 @@ class Link:
             self._stream.close()
 
     def _receive(self, give_up: float) -> None:
-        """Read the next piece of the output."""
         frame = self._exactly(FRAME_HEADER, give_up)
         length = int.from_bytes(frame[4:], "big")
         if length > MOST_BYTES:

@@ -14,11 +14,7 @@ PAUSE_SECONDS = 1.0
 
 
 class HostFolder:
-    """Volumes of the host; an Envoy on that host cannot reach the doorman of this machine.
-
-    Args:
-        channel: Access to the files on that host.
-    """
+    """Volumes of the host; an Envoy on that host cannot reach the doorman of this machine."""
 
     root = HOST_FOLDER
     doorman = ""

@@ -3,13 +3,13 @@
 import errno
 import os
 import platform
-import socket
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from moorage.adapters.gateway.admin import Admin
 from moorage.adapters.gateway.processes import GatewayProcesses, gateway_lock
+from moorage.adapters.hosts.reachability import listen
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.parallel import map_parallel
 from moorage.common.failures import Cause, Failure
@@ -25,12 +25,6 @@ STATE_SECONDS = 6.0
 
 def bring_up(ledger: Ledger, home: Path, name: str, options: GatewayOptions) -> Gateway:
     """Start a gateway, or change the options of a running one; idempotent.
-
-    Args:
-        ledger: The ledger that the gateway follows.
-        home: The home of moorage on this machine.
-        name: Name of the gateway.
-        options: How it listens.
 
     Raises:
         Failure: `GATEWAY_REFUSED` when the gateway does not listen or runs on another machine;
@@ -132,9 +126,8 @@ def _require_free(name: str, options: GatewayOptions) -> None:
     """Refuse an address that cannot be bound; Envoy would only report rejected files."""
     if options.host:
         return
-    family = socket.AF_INET6 if ":" in options.bind else socket.AF_INET
     try:
-        socket.create_server((options.bind, options.port), family=family).close()
+        listen(options.bind, options.port).close()
     except OSError as error:
         taken = error.errno == errno.EADDRINUSE
         if not taken and options.image:
@@ -158,7 +151,6 @@ def _form(options: GatewayOptions) -> str:
 
 
 def _await(ledger: Ledger, processes: GatewayProcesses, name: str) -> Gateway:
-    """Wait until the gateway listens with its options and follows the ledger."""
     epoch, give_up = ledger.gateways.epoch(), time.monotonic() + UP_SECONDS
     while True:
         found = ledger.gateways.get(name)
@@ -167,6 +159,6 @@ def _await(ledger: Ledger, processes: GatewayProcesses, name: str) -> Gateway:
         if found and found.problem:
             raise Failure(Cause.GATEWAY_REFUSED, found.problem)
         if time.monotonic() > give_up:
-            detail = processes.service_log(5) or "its service does not report"
+            detail = processes.service_log() or "its service does not report"
             raise Failure(Cause.GATEWAY_REFUSED, f"gateway {name}: {detail}")
         time.sleep(POLL_SECONDS)

@@ -36,13 +36,7 @@ def gateway_lock(name: str) -> str:
 
 
 class GatewayProcesses:
-    """Starts and stops Envoy and the service of one gateway.
-
-    Args:
-        home: The home of moorage on this machine.
-        name: Name of the gateway.
-        options: Options, which say where Envoy runs.
-    """
+    """Starts and stops Envoy and the service of one gateway."""
 
     def __init__(self, home: Path, name: str, options: GatewayOptions | None = None) -> None:
         self._home, self._name = home.absolute(), name
@@ -79,9 +73,9 @@ class GatewayProcesses:
             service_program(self._name, sys.executable, SERVICE, variables), found
         )
 
-    def service_log(self, tail: int) -> str:
+    def service_log(self) -> str:
         """The last lines of the service's log."""
-        return self._processes.logs(self._service_workload, tail)
+        return self._processes.logs(self._service_workload, 5)
 
     def stop_service(self) -> None:
         """Stop the service; Envoy continues to run."""

@@ -46,13 +46,7 @@ logger = logging.getLogger("moorage.gateway")
 
 
 class GatewayService:
-    """Runs one gateway and follows the ledger.
-
-    Args:
-        ledger: The ledger that the gateway follows.
-        name: Name of the gateway.
-        home: The home of moorage on this machine.
-    """
+    """Runs one gateway and follows the ledger."""
 
     def __init__(self, ledger: Ledger, name: str, home: Path) -> None:
         self._ledger, self._name = ledger, name
@@ -60,8 +54,8 @@ class GatewayService:
         options = row.options if row else GatewayOptions()
         self._processes = GatewayProcesses(home, name, options)
         self._envoy, folder = self._processes.envoy, self._processes.folder
-        self._files = ConfigFiles(folder, place=self._envoy.folder)
-        self._reader = TableReader(ledger, folder, place=self._envoy.folder)
+        self._files = ConfigFiles(folder, self._envoy.folder)
+        self._reader = TableReader(ledger, self._envoy.folder)
         self._idleness = Idleness()
         self._idle: list[Idle] = []
         self._sleepers = Sleepers(ledger, home, lambda: self._idle, self._fleet)
@@ -120,7 +114,6 @@ class GatewayService:
         self._report(epoch, draining, "")
 
     def _keep_envoy(self) -> None:
-        """Start Envoy with its current files unless it runs."""
         if self._admin and self._envoy.runs():
             return
         options = self._wanted_options()
@@ -167,7 +160,6 @@ class GatewayService:
         return row.options.fleet if row else ""
 
     def _count_usage(self, admin: Admin) -> None:
-        """Count the usage that Envoy has logged since the last count."""
         if self._counted is None:
             row = self._ledger.gateways.get(self._name)
             self._counted = row.counted if row else LogPosition()

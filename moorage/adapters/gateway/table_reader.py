@@ -3,11 +3,10 @@
 import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from moorage.adapters.gateway.envoy_folder import EnvoyFolder, LocalFolder
+from moorage.adapters.gateway.envoy_folder import EnvoyFolder
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.secrets import read_secrets
 from moorage.common.failures import Failure
@@ -51,23 +50,12 @@ class _KeyFile(NamedTuple):
 
 
 class TableReader:
-    """Reads the table of one gateway.
-
-    Args:
-        folder: The gateway's folder on this machine.
-        clock: Seconds, never decreasing.
-        place: Where Envoy reads its files and engines' keys; None = in the same folder.
-    """
+    """Reads the table of one gateway; `place` is where Envoy reads engines' keys."""
 
     def __init__(
-        self,
-        ledger: Ledger,
-        folder: Path,
-        clock: Callable[[], float] = time.monotonic,
-        place: EnvoyFolder | None = None,
+        self, ledger: Ledger, place: EnvoyFolder, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._ledger, self._clock = ledger, clock
-        self._place: EnvoyFolder = place or LocalFolder(folder)
+        self._ledger, self._place, self._clock = ledger, place, clock
         self._files: dict[str, _KeyFile] = {}
 
     def forget(self) -> None:

@@ -47,7 +47,6 @@ PARTS = {
     "api_keys": "gateways:ApiKeys",
     "usage": "gateways:Usages",
 }
-"""Module and class of each part, in this folder."""
 
 
 class Ledger:
@@ -72,7 +71,6 @@ class Ledger:
         self._engine = open_database(url)
 
     def __getattr__(self, name: str) -> LedgerPart:
-        """Import and return a part at its first use."""
         if name not in PARTS:
             raise AttributeError(name)
         module, _, kind = PARTS[name].partition(":")

@@ -10,7 +10,7 @@ from moorage.adapters.ledger.tables import API_KEYS, GATE, GATEWAYS, USAGE, repl
 from moorage.common.failures import Cause, Failure
 from moorage.gateway.gateway import Gateway, GatewayOptions, LogPosition
 from moorage.gateway.table import ApiKey
-from moorage.gateway.usage import Usage
+from moorage.gateway.usage import NUMBERS, Usage
 
 
 class Gateways(LedgerPart):
@@ -73,7 +73,7 @@ class Usages(LedgerPart):
         with ungated(self._engine) as connection:
             for one in used:
                 same = [USAGE.c[name] == getattr(one, name) for name in ("caller", "model", "day")]
-                sums = {name: USAGE.c[name] + getattr(one, name) for name in _NUMBERS}
+                sums = {name: USAGE.c[name] + getattr(one, name) for name in NUMBERS}
                 if not connection.execute(update(USAGE).where(*same).values(**sums)).rowcount:
                     connection.execute(insert(USAGE).values(**one.model_dump()))
             own = update(GATEWAYS).where(GATEWAYS.c.name == gateway)
@@ -85,9 +85,6 @@ class Usages(LedgerPart):
         with reading(self._engine) as connection:
             rows = connection.execute(select(USAGE).where(USAGE.c.day >= day).order_by(*order))
             return tuple(Usage.model_validate(dict(row)) for row in rows.mappings())
-
-
-_NUMBERS = ("requests", "failed", "prompt_tokens", "completion_tokens")
 
 
 class ApiKeys(LedgerPart):

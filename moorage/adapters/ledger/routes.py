@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, and_, case, or_, select, update
 
@@ -16,10 +16,6 @@ from moorage.releases.states import SERVING, UNFINISHED, ReleaseState
 from moorage.spec import EngineName
 from moorage.spec.keep_alive import NEVER
 from moorage.spec.routing import Routing
-
-if TYPE_CHECKING:
-    from moorage.adapters.ledger.releases import Releases
-    from moorage.releases.release import Release
 
 
 class CurrentRoutes(NamedTuple):
@@ -43,24 +39,6 @@ class Routes(LedgerPart):
 
     The transaction in which a release takes over is the switch: routes have no state of their own.
     """
-
-    def switch(self, release: Release) -> Release:
-        """Move the name from its holder to a verified release; returns the written record."""
-        return self._releases().take_over(release)
-
-    def close(self, release: str, cause: str) -> None:
-        """Send no more requests to a release, although no other release serves in its place."""
-        self._releases().move(release, ReleaseState.STOPPING, cause)
-
-    def reopen(self, release: str, cause: str) -> None:
-        """Send requests to a closed release again."""
-        self._releases().move(release, ReleaseState.RUNNING, cause)
-
-    def _releases(self) -> Releases:
-        # Readers of routes need not import records.
-        from moorage.adapters.ledger.releases import Releases  # noqa: PLC0415
-
-        return Releases(self._engine)
 
     def share(self, release: str, canary: Canary | None) -> None:
         """Send a share of the model's requests to a release that does not serve yet.

@@ -17,6 +17,7 @@ import uvicorn
 from prometheus_client import CONTENT_TYPE_LATEST
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from moorage.adapters.hosts.reachability import listen
 from moorage.adapters.metrics.exporter import Exporter, written
 from moorage.adapters.prefect.api_server import Guard, Message, Receive, Send
 from moorage.common.failures import Cause, Failure
@@ -39,11 +40,7 @@ TEXT = "text/plain; charset=utf-8"
 
 
 class MetricsApp:
-    """The ASGI application.
-
-    Args:
-        exporter: Source of metrics and targets.
-    """
+    """The ASGI application."""
 
     def __init__(self, exporter: Exporter) -> None:
         self._exporter, self._turn = exporter, asyncio.Lock()
@@ -118,7 +115,6 @@ class MetricsServer:
     """The server; it listens as soon as it is created.
 
     Args:
-        exporter: Source of metrics and targets.
         names: Host names that it answers to, in addition to those of the loopback.
 
     Raises:
@@ -149,9 +145,8 @@ class MetricsServer:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family)
+        return listen(host, port)
     except OSError as error:
         raise Failure(
             Cause.PORT_TAKEN,

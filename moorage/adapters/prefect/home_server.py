@@ -73,8 +73,6 @@ class RunningServer(Value):
     """A server of this home.
 
     Attributes:
-        url: Address of its API.
-        process: The process that listens at the address.
         kept: Whether a command started it. Otherwise `moorage serve` started it, and stops it.
     """
 

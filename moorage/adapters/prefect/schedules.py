@@ -20,7 +20,6 @@ class ScheduledDeployment:
 
     Attributes:
         name: `flow/deployment`.
-        identity: Prefect's id of the deployment.
         schedules: The schedules that moorage has created.
         identities: Prefect's ids of these schedules, by slug.
     """

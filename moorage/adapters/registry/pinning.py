@@ -1,12 +1,14 @@
 """Pins images: the digest of a tag, from its registry or from the host that has it."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
-from moorage.adapters.docker.images import DockerImages, LocalImage
+from moorage.adapters.docker.images import DockerImages, LocalImage, ensure_image
 from moorage.adapters.registry.connection import Credentials
 from moorage.adapters.registry.registry import RegistryClient, RegistryImage
 from moorage.adapters.secrets import read_secrets
+from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
 from moorage.images.image import Image
 from moorage.inventory.registries import Registries
@@ -44,6 +46,24 @@ def pin_image(image: Image, host: HostSnapshot) -> Image:
         reason = f"{image.reason}; its digest is not known: {failure.detail}"
         return image.model_copy(update={"reference": places[0], "reason": reason})
     return image.model_copy(update={"reference": found.reference, "digest": found.digest})
+
+
+def present_image(image: Image, host: HostSnapshot, wait_seconds: float) -> Image:
+    """The image on a host, pinned and identified; it is pulled unless the host has it.
+
+    Raises:
+        Failure: As `pin_image`, `ensure_image` and `identify_image`.
+    """
+    pinned = pin_image(image, host)
+    account = partial(credentials, host.registries, pinned.reference)
+    ensure_image(
+        DockerImages(host.address),
+        pinned,
+        Settings().locks,
+        credentials=account,
+        wait_seconds=wait_seconds,
+    )
+    return identify_image(pinned, host)
 
 
 def identify_image(image: Image, host: HostSnapshot) -> Image:

@@ -37,8 +37,6 @@ ASK_SECONDS = 30.0
 
 ATTEMPTS = 3
 NO_HEAD = (405, 501)
-"""Statuses of registries that do not support HEAD."""
-
 INDEXES = (
     "application/vnd.oci.image.index.v1+json",
     "application/vnd.docker.distribution.manifest.list.v2+json",
@@ -59,7 +57,6 @@ class RegistryClient:
             registry on this machine is always treated so.
         known: Acceptable digests, for which no index is read: a read counts as a pull where pulls
             are limited.
-        attempts: Number of attempts when the registry cannot be reached.
     """
 
     def __init__(
@@ -185,7 +182,6 @@ class RegistryImage(Value):
     """An image in a registry.
 
     Attributes:
-        reference: The reference at which it was found.
         digest: `sha256:...` of the index, or of the manifest if there is no index.
         platforms: `linux/amd64`, ... of an index; empty without an index.
     """

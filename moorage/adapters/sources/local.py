@@ -23,14 +23,12 @@ SCHEME = "file://"
 MOST_NEIGHBOURS = 1000
 LONGEST_PATH = 1000
 DEEPEST = 32
-"""Limit of the depth of nested folders."""
 
 
 class LocalSource:
     """Directories named by `file://`.
 
     Args:
-        layout: Kind of content that a directory should have.
         anything: Whether a directory without a configuration is accepted: only the engine has to
             understand it.
     """

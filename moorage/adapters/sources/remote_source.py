@@ -49,7 +49,6 @@ class RemoteClient(ABC):
     """Client of one place: a repository of a hub, or a prefix of a bucket.
 
     Args:
-        repo: Name of the place, also in messages.
         waits: Seconds to wait before each further attempt; empty = only one attempt.
     """
 
@@ -117,7 +116,6 @@ class RemoteSource:
 
     Args:
         offline: Send no requests; use stored commits only.
-        layout: Kind of content that the repository should have.
     """
 
     def __init__(

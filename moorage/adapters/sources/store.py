@@ -77,7 +77,6 @@ COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 """A full commit id of Git, with SHA-1 or SHA-256."""
 
 DEFAULT_BRANCH = "main"
-"""Name of the default branch in every repository of the hub."""
 
 
 class Refs:
@@ -112,11 +111,7 @@ class Refs:
 
 
 class ModelStore:
-    """The stored commits of one repository, such as `org/repo`, in the directory of all models.
-
-    Attributes:
-        refs: The recorded commits of branches and tags.
-    """
+    """The stored commits of one repository, such as `org/repo`, in the directory of all models."""
 
     def __init__(self, models: Path, repo: str) -> None:
         self._folder = models / repo.replace("/", "--")

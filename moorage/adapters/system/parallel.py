@@ -38,7 +38,6 @@ def map_parallel(
     Args:
         work: The function; it should have its own time-outs.
         seconds: How long to wait for all items together.
-        on_done: Called after each result or error.
 
     Returns:
         Result or error of each item, in order; `TimeoutError` for calls that have not returned.
@@ -81,8 +80,6 @@ def _result(context: contextvars.Context, work: Callable[[T], R], item: T) -> R 
 
 
 TICK_SECONDS = 0.5
-"""Interval between calls of a tick, which reports progress."""
-
 Tick = Callable[[], None]
 
 

@@ -53,7 +53,6 @@ class Delivery:
     Attributes:
         folder: Directory of all models of its role on the host.
         mirrors: Mirrors of its source, best first; none for a directory of this machine.
-        lender: Another host that has the model.
     """
 
     model: ResolvedModel
@@ -188,7 +187,6 @@ def _order(host: HostSnapshot, model: ResolvedModel, token: str) -> str:
 
 
 def _wait_for_port(container: Container, order: str) -> int:
-    """Start the lender, and wait until it prints its port."""
     start_with_input(container, order)
     until = time.monotonic() + OPEN_SECONDS
     while time.monotonic() < until:

@@ -26,10 +26,7 @@ class Download:
 
     Args:
         path: The file to append to; it stays if the download fails.
-        open_range: Requests a range from the server.
-        stopped: Set to stop the download early.
         connections: Shared connections, its own included; spare ones prefetch. Default = no spare.
-        waits: Seconds to wait before each retry; empty = no retry.
         last: Whether no other server is left to continue. If so, the retries start over whenever
             the file has grown beyond its former size, and a server with another size is refused.
     """
@@ -95,7 +92,6 @@ class Download:
             raise DownloadError("download-corrupt", why, transient=resumed)
 
     def _sum_up(self) -> None:
-        """Add the bytes from earlier attempts to the checksum."""
         for block in blocks_of(self._path, self._checksum.size):
             self._require_running()
             self._checksum.update(block)

@@ -6,6 +6,7 @@ A probe sees `/sys` and `/proc` without these; no probe is privileged.
 from collections.abc import Iterable
 
 from moorage.common.values import Value
+from moorage.inventory.devices import DEVICES
 from moorage.inventory.snapshot import Accelerator
 
 NVIDIA, AMD, HUAWEI = "NVIDIA", "AMD", "Huawei"
@@ -61,7 +62,7 @@ HANDED: dict[str, Handed] = {
     NVIDIA: Handed(gpus=True),
     AMD: Handed(devices=("/dev/kfd", "/dev/dri")),
     HUAWEI: Handed(
-        devices=("/dev/davinci_manager", "/dev/devmm_svm", "/dev/hisi_hdc"),
+        devices=DEVICES["cann"].shared,
         # The directory of `npu-smi` and the driver's libraries, at the paths they were built for.
         mounts=("/usr/local",),
         environment={"LD_LIBRARY_PATH": f"{ASCEND_HOME}/driver:{ASCEND_HOME}/common:{ASCEND_HOME}"},

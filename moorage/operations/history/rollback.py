@@ -12,6 +12,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.units import counted
 from moorage.engines.flags import Flag
 from moorage.engines.launch import ContainerSpec, LaunchPlan
+from moorage.inventory.model_store import HUB
 from moorage.models.pin import AssetRole
 from moorage.models.source import ResolvedModel
 from moorage.operations.history.changes import by_seat
@@ -91,10 +92,6 @@ def _named(name: str, rows: Sequence[ReleaseRow], to: str) -> Release:
     return row.release
 
 
-HUB = "hf://"
-"""Prefix of sources whose revision is pinned: only a hub keeps several revisions."""
-
-
 def pinned_spec(release: Release) -> ModelSpec:
     """The spec of a release, pinned to the exact revisions and files that it ran."""
     spec = release.spec
@@ -136,6 +133,7 @@ def require_same(release: Release, found: ResolvedModel) -> None:
 
 
 def _pin(source: str, revision: str | None) -> dict[str, str]:
+    """The revision of a source, if it is pinned: only a hub keeps several."""
     return {"revision": revision} if revision and source.startswith(HUB) else {}
 
 
@@ -151,7 +149,6 @@ def replanned(
     """A recorded plan adapted to a new release and its place, with `note` as a further warning.
 
     Args:
-        recorded: The plan that ran.
         then: Today's plan for the old release in its old place; None = the place is gone, so the
             fresh plan is used.
         fresh: Today's plan for the new release.

@@ -54,10 +54,10 @@ class Redeployed(Value):
 HEADER = ("wave", "model", "outcome", "before", "after", "why", "took", "message")
 
 
-def row_of(one: Redeployed) -> dict[str, Any]:
-    """A row of the table of outcomes."""
-    cells = (
-        one.wave or "-",
+def row_of(one: Redeployed) -> tuple[str, ...]:
+    """A row of the table of outcomes, under `HEADER`."""
+    return (
+        str(one.wave or "-"),
         one.model,
         one.outcome.value,
         one.before or "-",
@@ -66,7 +66,6 @@ def row_of(one: Redeployed) -> dict[str, Any]:
         human_seconds(one.seconds) if one.seconds else "-",
         one.message,
     )
-    return dict(zip(HEADER, cells, strict=True))
 
 
 def summary(ended: Sequence[Redeployed]) -> str:
@@ -111,10 +110,8 @@ class Intent(Value):
     """The action for one model, with its reason.
 
     Attributes:
-        release: Id of the release to replace.
         applied_from: Set of files that it belongs to; a redeploy keeps it.
         why: The changes, or why it is deployed without any.
-        takes_an_image: Whether the tag of its image has moved.
         failure: Outcome if its drifts could not be found; None = they were found.
     """
 
@@ -175,11 +172,8 @@ def intent_of(
     The policy only reports a model that was rolled back, and never redeploys it.
 
     Args:
-        release: The release to replace.
         spec: The spec from its file, else the recorded one.
-        drifts: The changes.
         by_policy: Whether the model's policy decides; else any drift leads to a redeploy.
-        force: Whether to deploy even without changes.
     """
     action, why = OnDrift.REDEPLOY if drifts else OnDrift.NEVER, summarize(drifts)
     if by_policy:

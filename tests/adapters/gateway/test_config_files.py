@@ -10,6 +10,7 @@ import pytest
 
 from moorage.adapters.gateway.admin import Admin
 from moorage.adapters.gateway.config_files import QUIET_SECONDS, ConfigFiles
+from moorage.adapters.gateway.envoy_folder import LocalFolder
 from moorage.common.failures import Cause, Failure
 from moorage.gateway.gateway import GatewayOptions
 from tests.gateway.conftest import RunningGateway
@@ -37,7 +38,7 @@ def test_no_other_machine_reaches_a_model_before_keys_are_asked_for(
 
 @pytest.mark.process
 def test_envoy_that_starts_for_other_machines_asks_for_keys_at_once(tmp_path: Path) -> None:
-    files = ConfigFiles(tmp_path)
+    files = ConfigFiles(tmp_path, LocalFolder(tmp_path))
     files.apply(table(model("llama", backend("llama-1", 1))), None)
     files.listen(GatewayOptions(bind="0.0.0.0"), None)
     assert [one.requires_key for one in files.tables()] == [False, True]
@@ -87,7 +88,7 @@ class StillAdmin:
 
 def test_a_release_keeps_its_cluster_until_its_last_request_was_a_while_ago(tmp_path: Path) -> None:
     now = [100.0]
-    files, still = ConfigFiles(tmp_path, lambda: now[0]), StillAdmin()
+    files, still = ConfigFiles(tmp_path, LocalFolder(tmp_path), lambda: now[0]), StillAdmin()
     admin = cast(Admin, still)
     files.apply(table(model("llama", backend("llama-1", 40000))), None)
     files.apply(table(model("llama", backend("llama-2", 40001))), None)

@@ -37,7 +37,7 @@ def host_folder(volume: Path) -> HostFolder:
 def test_the_configuration_is_in_the_volume_and_the_tables_stay_here(tmp_path: Path) -> None:
     volume, here = tmp_path / "volume", tmp_path / "here"
     volume.mkdir()
-    files = ConfigFiles(here, place=host_folder(volume))
+    files = ConfigFiles(here, host_folder(volume))
     assert not files.are_there()
     files.listen(GatewayOptions(bind="0.0.0.0"), None)
     files.apply(table(model("llama", backend("llama-1", 40000))), None)

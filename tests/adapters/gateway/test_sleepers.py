@@ -12,6 +12,7 @@ from moorage.adapters.gateway.sleepers import Sleepers
 from moorage.adapters.ledger import Ledger
 from moorage.common.failures import Cause, Failure
 from moorage.releases.release_row import STOPPED_FIRST, SUPERSEDED
+from moorage.releases.states import ReleaseState
 from tests.adapters.ledger.test_routes import started, switch
 
 REFUSES = """import sys
@@ -26,7 +27,9 @@ async def test_a_model_whose_release_has_stopped_first_is_not_started_but_awaite
     with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
         switch(ledger, started(ledger))
         new = started(ledger)
-        ledger.routes.close("tiny.v1", f"{SUPERSEDED} {new}, {STOPPED_FIRST}")
+        ledger.releases.move(
+            "tiny.v1", ReleaseState.STOPPING, f"{SUPERSEDED} {new}, {STOPPED_FIRST}"
+        )
         waking = asyncio.create_task(Sleepers(ledger, tmp_path, tuple).wake("tiny"))
         await asyncio.sleep(0.3)
         assert not waking.done()

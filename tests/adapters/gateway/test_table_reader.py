@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from moorage.adapters.gateway.config_files import scripts_code
+from moorage.adapters.gateway.envoy_folder import LocalFolder
 from moorage.adapters.gateway.table_reader import RETRY_SECONDS, TableReader
 from moorage.adapters.ledger import Ledger
 from moorage.common.failures import Cause, Failure
@@ -46,7 +47,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 def test_models_that_serve_are_in_the_table_with_their_replicas(
     ledger: Ledger, tmp_path: Path
 ) -> None:
-    reader = TableReader(ledger, tmp_path)
+    reader = TableReader(ledger, LocalFolder(tmp_path))
     assert reader.read(GatewayOptions()).models == ()
     switch(ledger, started(ledger, replicas=2))
     [model] = reader.read(GatewayOptions()).models
@@ -54,7 +55,7 @@ def test_models_that_serve_are_in_the_table_with_their_replicas(
     assert model.backends == (
         Backend(release="tiny.v1", endpoints=("http://gpu-1:40000", "http://gpu-1:40001")),
     )
-    ledger.routes.close("tiny.v1", "retired")
+    ledger.releases.move("tiny.v1", ReleaseState.STOPPING, "retired")
     assert reader.read(GatewayOptions()).models == ()
 
 
@@ -62,7 +63,7 @@ def test_how_replicas_are_chosen_is_as_the_spec_of_the_release_says(
     ledger: Ledger, tmp_path: Path
 ) -> None:
     switch(ledger, started(ledger, a_spec(routing="prefix-aware"), replicas=2))
-    [model] = TableReader(ledger, tmp_path).read(GatewayOptions()).models
+    [model] = TableReader(ledger, LocalFolder(tmp_path)).read(GatewayOptions()).models
     assert model.backends[0].is_prefix_aware
 
 
@@ -70,13 +71,13 @@ def test_a_canary_has_its_share_and_is_stood_in_for_where_the_key_is_the_same(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TINY_KEY", "sk-engine")
-    reader = TableReader(ledger, tmp_path)
+    reader = TableReader(ledger, LocalFolder(tmp_path))
     switch(ledger, started(ledger))
     second = started(ledger)
 
     def backends(secret: str) -> list[tuple[str, int, str, bool]]:
         ledger.routes.share(second, Canary(share=0.1, key_secret=secret))
-        [found] = TableReader(ledger, tmp_path).read(GatewayOptions()).models
+        [found] = TableReader(ledger, LocalFolder(tmp_path)).read(GatewayOptions()).models
         return [
             (one.release, one.weight, one.stand_in, bool(one.key_file)) for one in found.backends
         ]
@@ -92,7 +93,7 @@ def test_callers_need_a_key_where_other_machines_reach_the_gateway(
     ledger: Ledger, tmp_path: Path
 ) -> None:
     ledger.api_keys.add(KEY)
-    reader = TableReader(ledger, tmp_path)
+    reader = TableReader(ledger, LocalFolder(tmp_path))
     assert reader.read(EXPOSED).keys == (KEY,)
     assert reader.read(EXPOSED).requires_key
     assert not reader.read(GatewayOptions()).requires_key
@@ -101,7 +102,7 @@ def test_callers_need_a_key_where_other_machines_reach_the_gateway(
 
 def test_a_key_is_spent_when_its_tokens_of_today_are(ledger: Ledger, tmp_path: Path) -> None:
     ledger.api_keys.add(KEY.model_copy(update={"tokens": "1k/day"}))
-    reader, today = TableReader(ledger, tmp_path), datetime.now(UTC)
+    reader, today = TableReader(ledger, LocalFolder(tmp_path)), datetime.now(UTC)
 
     def use(day: datetime, tokens: int) -> RoutingTable:
         used = Usage(
@@ -129,7 +130,7 @@ def keyed(ledger: Ledger) -> None:
         containers=(a_container(environment=(variable,)),),
     )
     created = ledger.releases.get(identity).created_at
-    ledger.routes.switch(a_release(identity, plan=plan, created_at=created))
+    ledger.releases.take_over(a_release(identity, plan=plan, created_at=created))
 
 
 def test_the_key_of_an_engine_is_in_a_file_that_only_its_user_reads(
@@ -137,7 +138,7 @@ def test_the_key_of_an_engine_is_in_a_file_that_only_its_user_reads(
 ) -> None:
     monkeypatch.setenv("TINY_KEY", "sk-engine")
     keyed(ledger)
-    [model] = TableReader(ledger, tmp_path).read(GatewayOptions()).models
+    [model] = TableReader(ledger, LocalFolder(tmp_path)).read(GatewayOptions()).models
     file = Path(model.backends[0].key_file)
     [secret] = json.loads(file.read_text())["resources"]
     assert secret["generic_secret"] == {"secret": {"inline_string": "Bearer sk-engine"}}
@@ -150,7 +151,7 @@ def test_a_model_whose_key_cannot_be_read_keeps_no_other_from_being_served(
 ) -> None:
     keyed(ledger)
     now = [0.0]
-    reader = TableReader(ledger, tmp_path, lambda: now[0])
+    reader = TableReader(ledger, LocalFolder(tmp_path), lambda: now[0])
 
     def missing(names: list[str]) -> dict[str, str]:
         raise Failure(Cause.SECRET_MISSING, names[0])
@@ -177,14 +178,14 @@ def test_a_model_that_falls_asleep_and_wakes_is_in_every_table(
     def sleep_and_wake() -> None:
         try:
             while not ended.is_set():
-                ledger.routes.close(release, f"{ASLEEP}: no request")
+                ledger.releases.move(release, ReleaseState.STOPPING, f"{ASLEEP}: no request")
                 ledger.releases.end(release, ReleaseState.ASLEEP, f"{ASLEEP}: no request")
                 ledger.claims.commit(release, [], a_fleet(), to=ReleaseState.WAKING)
-                ledger.routes.reopen(release, "woken")
+                ledger.releases.move(release, ReleaseState.RUNNING, "woken")
         except BaseException as error:
             errors.append(error)
 
-    reader = TableReader(ledger, tmp_path)
+    reader = TableReader(ledger, LocalFolder(tmp_path))
     changing = threading.Thread(target=sleep_and_wake)
     changing.start()
     tables = [reader.read(GatewayOptions()) for _ in range(300)]
@@ -198,7 +199,7 @@ def test_a_model_that_falls_asleep_and_wakes_is_in_every_table(
 def test_a_gateway_on_another_host_does_not_ask_its_own_loopback(
     ledger: Ledger, tmp_path: Path
 ) -> None:
-    reader = TableReader(ledger, tmp_path, place=host_folder(tmp_path))
+    reader = TableReader(ledger, host_folder(tmp_path))
     switch(ledger, started(ledger))
     [model] = reader.read(GatewayOptions()).models
     assert model.backends
@@ -216,7 +217,7 @@ def test_an_engine_with_another_protocol_gets_no_requests(ledger: Ledger, tmp_pa
         for workload in row.workloads:
             ledger.workloads.put(row.id, workload.model_copy(update={"base_path": "/v2"}))
 
-    [model] = TableReader(ledger, tmp_path).read(GatewayOptions()).models
+    [model] = TableReader(ledger, LocalFolder(tmp_path)).read(GatewayOptions()).models
 
     assert (model.backends, "another protocol" in model.problem) == ((), True)
 
@@ -225,7 +226,7 @@ def test_a_gateway_on_another_host_says_why_it_wakes_no_model(
     ledger: Ledger, tmp_path: Path
 ) -> None:
     asleep(ledger)
-    found = TableReader(ledger, tmp_path, place=host_folder(tmp_path)).read(GatewayOptions())
+    found = TableReader(ledger, host_folder(tmp_path)).read(GatewayOptions())
     [model] = found.models
     assert (found.doorman, model.held) == ("", "asleep")
     assert "`moorage load tiny`" in model.problem
@@ -239,7 +240,7 @@ def test_the_key_of_an_engine_is_where_envoy_is(
 ) -> None:
     monkeypatch.setenv("TINY_KEY", "sk-engine")
     keyed(ledger)
-    reader = TableReader(ledger, tmp_path / "here", place=host_folder(tmp_path))
+    reader = TableReader(ledger, host_folder(tmp_path))
     [model] = reader.read(GatewayOptions()).models
     file = Path(model.backends[0].key_file).relative_to(HOST_FOLDER)
     assert "sk-engine" in (tmp_path / file).read_text()

@@ -19,7 +19,7 @@ from moorage.adapters.ledger.check import problems_of_content, problems_of_file
 from moorage.adapters.ledger.copies import back_up, part_for, restore
 from moorage.common.failures import Cause, Failure
 from moorage.releases.states import ReleaseState
-from tests.adapters.ledger.test_first_schema import to_schema
+from tests.adapters.ledger.test_first_schema import RUNNING, fill, to_schema
 from tests.builders import NOON, REVISION, a_claim, a_fleet, a_spec
 from tests.e2e.workplace import REPOSITORY
 
@@ -129,15 +129,16 @@ def test_a_ledger_that_is_gone_comes_back(url: str, path: Path, held: str, backu
         assert ledger.releases.get(held).id == held
 
 
-def test_a_backup_of_an_older_schema_is_brought_up_to_date(
-    url: str, held: str, backup: Path
-) -> None:
+def test_a_backup_of_an_older_schema_is_brought_up_to_date(url: str, tmp_path: Path) -> None:
+    backup = tmp_path / "old.db"
     engine = create_engine(f"sqlite:///{backup}")
-    to_schema(engine, "0003")
+    to_schema(engine, "0001")
+    with engine.begin() as connection:
+        fill(connection)
     engine.dispose()
     restore(url, backup, NOON)
     with closing(Ledger(url)) as ledger:
-        assert len(ledger.releases.transitions(held)) == 1
+        assert len(ledger.releases.transitions(RUNNING)) == 3
 
 
 def refused(url: str, source: Path) -> Failure:

@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, Engine, MetaData, insert, select
+from sqlalchemy import Connection, Engine, MetaData, insert
 
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.ledger.database import _connect
 from moorage.adapters.ledger.migrations import MIGRATIONS
-from moorage.adapters.ledger.tables import RELEASES
 from moorage.common.failures import Failure
 from moorage.releases.states import ReleaseState
 from tests.builders import (
@@ -38,7 +37,7 @@ def to_schema(engine: Engine, revision: str) -> None:
     config.set_main_option("script_location", str(MIGRATIONS))
     with engine.begin() as connection:
         config.attributes["connection"] = connection
-        (command.upgrade if revision != "0003" else command.downgrade)(config, revision)
+        command.upgrade(config, revision)
 
 
 @pytest.fixture
@@ -47,12 +46,12 @@ def engine(url: str) -> Iterator[Engine]:
     engine = _connect(url)
     to_schema(engine, "0001")
     with engine.begin() as connection:
-        _fill(connection)
+        fill(connection)
     yield engine
     engine.dispose()
 
 
-def _fill(connection: Connection) -> None:
+def fill(connection: Connection) -> None:
     tables = MetaData()
     tables.reflect(connection)
     for identity, state in ((RUNNING, "running"), (ERROR, "error"), (SCHEDULED, "scheduled")):
@@ -138,13 +137,3 @@ def test_old_releases_live_on_under_the_new_rules(engine: Engine, url: str) -> N
         ledger.releases.end(RUNNING, S.STOPPED, "retired")
         assert [one.sequence for one in ledger.releases.transitions(RUNNING)] == [1, 2, 3, 4, 5, 6]
         assert ledger.claims.all() == ()
-
-
-def test_the_newest_schema_can_be_taken_back(engine: Engine, url: str) -> None:
-    Ledger(url).close()
-    to_schema(engine, "0003")
-    with engine.connect() as connection:
-        record = connection.scalar(select(RELEASES.c.record).where(RELEASES.c.id == RUNNING))
-        assert len((record or {})["placement"]["verdicts"]) == 1
-    with closing(Ledger(url)) as ledger:
-        assert len(ledger.releases.transitions(RUNNING)) == 3

@@ -3,13 +3,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from alembic import command
-from alembic.config import Config
-from sqlalchemy import inspect, text
+from sqlalchemy import text
 
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.ledger.database import open_database
-from moorage.adapters.ledger.migrations import MIGRATIONS
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
 from moorage.memory.calibration import CalibrationKey
@@ -113,30 +110,3 @@ def test_facts_that_a_newer_moorage_wrote_are_passed_over(ledger: Ledger, url: s
         connection.execute(text("UPDATE measurements SET measured = :facts"), {"facts": facts})
     engine.dispose()
     assert ledger.measurements.latest(a_key()) == one
-
-
-def test_a_ledger_of_the_first_schema_is_brought_up_with_its_rows(url: str) -> None:
-    open_database(url).dispose()
-    _migrate(url, command.downgrade, "0001")
-    engine = open_database(url)  # which upgrades it again
-    assert "measurements" in inspect(engine).get_table_names()
-    engine.dispose()
-
-
-def _migrate(url: str, way: Any, revision: str) -> None:
-    engine = open_database(url)
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
-    with engine.begin() as connection:
-        connection.execute(
-            text(
-                "INSERT INTO releases (id, model, number, state, spec_digest, revision,"
-                " flow_run_id, cause, created_at, updated_at, spec)"
-                " VALUES ('a.v1', 'a', 1, 'pending', '', '', '', '', :now, :now, '{}')"
-            ),
-            {"now": "2026-03-01 12:00:00.000000"},
-        )
-        config.attributes["connection"] = connection
-        way(config, revision)
-    assert "measurements" not in inspect(engine).get_table_names()
-    engine.dispose()

@@ -39,7 +39,7 @@ def started(ledger: Ledger, spec: ModelSpec | None = None, replicas: int = 1) ->
 def switch(ledger: Ledger, identity: str, replaced: str = "", **more: Any) -> Release:
     row = ledger.releases.get(identity)
     record = a_release(identity, replaced=replaced, created_at=row.created_at, **more)
-    return ledger.routes.switch(record)
+    return ledger.releases.take_over(record)
 
 
 def serving(ledger: Ledger) -> list[str]:
@@ -69,13 +69,13 @@ def test_a_release_that_stops_first_awaits_its_successor_until_one_of_them_serve
     second = started(ledger)
     cause = f"{SUPERSEDED} {second}, {STOPPED_FIRST}"
     assert not ledger.routes.awaits_successor("tiny")
-    ledger.routes.close("tiny.v1", f"{cause}; 2 requests were awaited")
+    ledger.releases.move("tiny.v1", ReleaseState.STOPPING, f"{cause}; 2 requests were awaited")
     assert [one.release for one in ledger.routes.current().making_room] == ["tiny.v1"]
     assert ledger.routes.awaits_successor("tiny")
     assert not ledger.routes.awaits_successor("other")
-    ledger.routes.reopen("tiny.v1", "its successor failed")
+    ledger.releases.move("tiny.v1", ReleaseState.RUNNING, "its successor failed")
     assert ledger.routes.current().making_room == ()
-    ledger.routes.close("tiny.v1", cause)
+    ledger.releases.move("tiny.v1", ReleaseState.STOPPING, cause)
     switch(ledger, second, "tiny.v1")
     assert ledger.routes.current().making_room == ()
     assert not ledger.routes.awaits_successor("tiny")
@@ -84,7 +84,7 @@ def test_a_release_that_stops_first_awaits_its_successor_until_one_of_them_serve
 
 def test_a_release_that_is_retired_awaits_none(ledger: Ledger) -> None:
     switch(ledger, started(ledger))
-    ledger.routes.close("tiny.v1", "")
+    ledger.releases.move("tiny.v1", ReleaseState.STOPPING, "")
     assert ledger.routes.current().making_room == ()
     assert not ledger.routes.awaits_successor("tiny")
 
@@ -137,7 +137,7 @@ def test_what_stops_first_leaves_a_gap_that_is_recorded(ledger: Ledger) -> None:
     old = started(ledger)
     assert switch(ledger, old).downtime_seconds is None
     new = started(ledger)
-    ledger.routes.close(old, "superseded by tiny.v2, stopped first")
+    ledger.releases.move(old, ReleaseState.STOPPING, "superseded by tiny.v2, stopped first")
     assert serving(ledger) == []
     record = switch(ledger, new, replaced=old)
     log = {one.after: one.at for row in (old, new) for one in ledger.releases.transitions(row)}
@@ -150,8 +150,8 @@ def test_what_stops_first_leaves_a_gap_that_is_recorded(ledger: Ledger) -> None:
 def test_what_was_closed_in_vain_is_opened_again(ledger: Ledger) -> None:
     old = started(ledger)
     switch(ledger, old)
-    ledger.routes.close(old, "")
-    ledger.routes.reopen(old, "its stop was cancelled")
+    ledger.releases.move(old, ReleaseState.STOPPING, "")
+    ledger.releases.move(old, ReleaseState.RUNNING, "its stop was cancelled")
     assert serving(ledger) == [old]
 
 

@@ -26,7 +26,7 @@ def asleep(ledger: Ledger, **fields: object) -> str:
     ledger.claims.commit(identity, [RAM, PORT], FLEET)
     ledger.releases.move(identity, ReleaseState.STARTING)
     switch(ledger, identity)
-    ledger.routes.close(identity, f"{ASLEEP}: no request for 5 min")
+    ledger.releases.move(identity, ReleaseState.STOPPING, f"{ASLEEP}: no request for 5 min")
     assert [one.model for one in ledger.routes.current().sleepers] == ["tiny"]
     ledger.releases.end(identity, ReleaseState.ASLEEP, f"{ASLEEP}: no request for 5 min")
     return identity
@@ -54,7 +54,7 @@ def test_a_sleeper_claims_its_place_again_as_it_wakes(ledger: Ledger) -> None:
     with pytest.raises(Failure) as caught:
         ledger.claims.commit(identity, [RAM, PORT], FLEET, to=ReleaseState.WAKING)
     assert caught.value.cause == Cause.LOST_LOCK
-    ledger.routes.reopen(identity, "woken")
+    ledger.releases.move(identity, ReleaseState.RUNNING, "woken")
     [route] = ledger.routes.routes()
     assert (route.release, route.keep_alive) == (identity, NEVER)
 

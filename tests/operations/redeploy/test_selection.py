@@ -64,7 +64,7 @@ def test_an_outcome_in_one_line_and_as_a_row() -> None:
     idle = Redeployed(model="b", outcome=ModelOutcome.UNCHANGED)
     assert summary([idle, done, idle]) == "1 redeployed, 2 unchanged"
     assert summary([]) == "there was nothing to do"
-    assert list(row_of(done).values())[:5] == [2, "a", "redeployed", "a.v1", "a.v2"]
+    assert row_of(done)[:5] == ("2", "a", "redeployed", "a.v1", "a.v2")
     assert not is_failure([done, idle])
     assert is_failure([idle.model_copy(update={"outcome": ModelOutcome.NOT_BEGUN})])
 

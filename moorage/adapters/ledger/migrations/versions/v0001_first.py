@@ -7,19 +7,12 @@ from alembic import op
 
 revision = "0001"
 down_revision = None
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
     _gate_and_locks()
     _releases()
     _holdings()
-
-
-def downgrade() -> None:
-    for table in ("workloads", "claims", "transitions", "releases", "locks", "gate"):
-        op.drop_table(table)
 
 
 def _gate_and_locks() -> None:

@@ -7,8 +7,6 @@ from alembic import op
 
 revision = "0002"
 down_revision = "0001"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
@@ -27,10 +25,6 @@ def upgrade() -> None:
     op.create_index("ix_measurements_release", "measurements", ["release"])
     sought = ["architecture", "shape", "engine", "engine_version"]
     op.create_index("ix_measurements_key", "measurements", sought)
-
-
-def downgrade() -> None:
-    op.drop_table("measurements")
 
 
 def _key() -> tuple[sa.Column[Any], ...]:

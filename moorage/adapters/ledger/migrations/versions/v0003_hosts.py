@@ -5,8 +5,6 @@ from alembic import op
 
 revision = "0003"
 down_revision = "0002"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
@@ -17,7 +15,3 @@ def upgrade() -> None:
         sa.Column("address", sa.Text, nullable=False),
         sa.PrimaryKeyConstraint("name", name="pk_hosts"),
     )
-
-
-def downgrade() -> None:
-    op.drop_table("hosts")

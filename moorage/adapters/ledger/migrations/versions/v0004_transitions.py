@@ -5,8 +5,6 @@ from alembic import op
 
 revision = "0004"
 down_revision = "0003"
-branch_labels = None
-depends_on = None
 
 ALLOWED = {
     "pending": ("analyzing", "scheduled", "error"),
@@ -71,22 +69,6 @@ def upgrade() -> None:
     _one_serving(SERVING)
     for statement in POSTGRESQL if op.get_bind().dialect.name == "postgresql" else SQLITE:
         op.execute(statement)
-
-
-def downgrade() -> None:
-    if op.get_bind().dialect.name == "postgresql":
-        op.execute("DROP TRIGGER releases_state ON releases")
-        op.execute("DROP FUNCTION moorage_release_state()")
-    else:
-        op.execute("DROP TRIGGER releases_begin")
-        op.execute("DROP TRIGGER releases_move")
-    _one_serving("state = 'running'")
-    with op.batch_alter_table("transitions") as batch:
-        batch.drop_constraint("fk_transitions_allowed", type_="foreignkey")
-        batch.drop_constraint("uq_transitions_release_sequence", type_="unique")
-        batch.drop_column("flow_run_id")
-        batch.drop_column("sequence")
-    op.drop_table("allowed_transitions")
 
 
 def _allow() -> None:

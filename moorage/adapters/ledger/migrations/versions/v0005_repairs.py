@@ -5,8 +5,6 @@ from alembic import op
 
 revision = "0005"
 down_revision = "0004"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
@@ -32,8 +30,3 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("release", name="pk_repairs"),
         sa.ForeignKeyConstraint(["release"], ["releases.id"], name="fk_repairs_release_releases"),
     )
-
-
-def downgrade() -> None:
-    op.drop_table("repairs")
-    op.drop_table("sightings")

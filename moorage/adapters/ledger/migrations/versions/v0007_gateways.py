@@ -5,8 +5,6 @@ from alembic import op
 
 revision = "0007"
 down_revision = "0006"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
@@ -43,9 +41,3 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("caller", "model", "day", name="pk_usage"),
     )
     op.create_index("ix_usage_day", "usage", ["day"])
-
-
-def downgrade() -> None:
-    op.drop_table("usage")
-    op.drop_table("api_keys")
-    op.drop_table("gateways")

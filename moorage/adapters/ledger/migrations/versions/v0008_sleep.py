@@ -5,8 +5,6 @@ from alembic import op
 
 revision = "0008"
 down_revision = "0007"
-branch_labels = None
-depends_on = None
 
 ALLOWED = {
     "stopping": ("asleep",),
@@ -21,9 +19,3 @@ def upgrade() -> None:
     rate = sa.Column("rate", sa.String(20), nullable=False, server_default="")
     op.add_column("api_keys", rate)
     op.bulk_insert(TABLE, [{"from_state": one, "to_state": other} for one, other in PAIRS])
-
-
-def downgrade() -> None:
-    op.drop_column("api_keys", "rate")
-    for before, after in PAIRS:
-        op.execute(TABLE.delete().where(TABLE.c.from_state == before, TABLE.c.to_state == after))

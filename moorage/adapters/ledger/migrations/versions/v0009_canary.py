@@ -5,13 +5,7 @@ from alembic import op
 
 revision = "0009"
 down_revision = "0008"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
     op.add_column("releases", sa.Column("canary", sa.JSON, nullable=True))
-
-
-def downgrade() -> None:
-    op.drop_column("releases", "canary")

@@ -5,14 +5,8 @@ from alembic import op
 
 revision = "0010"
 down_revision = "0009"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
     tokens = sa.Column("tokens", sa.String(20), nullable=False, server_default="")
     op.add_column("api_keys", tokens)
-
-
-def downgrade() -> None:
-    op.drop_column("api_keys", "tokens")

@@ -5,13 +5,7 @@ from alembic import op
 
 revision = "0011"
 down_revision = "0010"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
     op.add_column("gateways", sa.Column("used", sa.JSON, nullable=False, server_default="{}"))
-
-
-def downgrade() -> None:
-    op.drop_column("gateways", "used")

@@ -5,8 +5,6 @@ from alembic import op
 
 revision = "0012"
 down_revision = "0011"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
@@ -20,9 +18,3 @@ def upgrade() -> None:
         sa.Column("latest", sa.DateTime(timezone=True), nullable=False),
         sa.PrimaryKeyConstraint("kind", name="pk_reconcile_counts"),
     )
-
-
-def downgrade() -> None:
-    op.drop_table("reconcile_counts")
-    op.drop_column("hosts", "capacity")
-    op.drop_index("ix_releases_state", "releases")

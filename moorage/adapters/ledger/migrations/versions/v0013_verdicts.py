@@ -11,8 +11,6 @@ from alembic import op
 
 revision = "0013"
 down_revision = "0012"
-branch_labels = None
-depends_on = None
 
 RELEASES = sa.table("releases", sa.column("id", sa.String), sa.column("record", sa.JSON))
 VERDICTS = sa.table(
@@ -40,15 +38,6 @@ def upgrade() -> None:
             row = {"release": identity, "verdicts": packed, "refusals": dict(refusals)}
             op.execute(sa.insert(VERDICTS).values(**row))
             _write(identity, record, [])
-
-
-def downgrade() -> None:
-    connection = op.get_bind()
-    for identity, record in _placed():
-        query = sa.select(VERDICTS.c.verdicts).where(VERDICTS.c.release == identity)
-        if packed := connection.scalar(query):
-            _write(identity, record, json.loads(zlib.decompress(packed)))
-    op.drop_table("verdicts")
 
 
 def _placed() -> Iterator[tuple[str, dict[str, Any]]]:
