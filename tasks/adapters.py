@@ -10,7 +10,7 @@ from moorage.adapters.engines.engine_folders import (
 )
 from moorage.adapters.engines.engine_http import ask, served_names
 from moorage.adapters.secrets import redact
-from moorage.adapters.system.threads import in_thread, threaded
+from moorage.adapters.system.threads import in_thread, run_uninterrupted, threaded
 from moorage.common.failures import Cause, Failure
 from moorage.engines.registry import ENGINES
 from moorage.engines.updates import AdapterUpdates, adapter_probes, lacks_adapter, refusal, seen_by
@@ -88,7 +88,8 @@ async def load(
 async def unload(release: Release, name: str, workloads: Sequence[Workload]) -> None:
     """Unload an adapter from all replicas at once; a failure stops no other replica."""
     with step("unload") as note:
-        jobs = (in_thread(undo_load, release, name, workload) for workload in workloads)
+        # The engine goes on with an unload whose flow is stopped, so that its record follows.
+        jobs = (run_uninterrupted(undo_load, release, name, one) for one in workloads)
         await gather_all(*jobs)
         note.say(f"{name} is unloaded from {', '.join(one.name for one in workloads)}")
 

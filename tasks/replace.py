@@ -109,6 +109,9 @@ async def end_superseded(old: ReleaseRow, linger_seconds: float = 0) -> None:
             if row.workloads:
                 await asyncio.sleep(linger_seconds)
             drained = await drain(row)
+    except BaseException:
+        tell(f"the release that replaces {old.id} has taken over and serves on")
+        raise
     finally:
         run_shielded(lambda: _end_superseded(old.id, drained.summary))
 

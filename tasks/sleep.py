@@ -30,7 +30,7 @@ from tasks.image import restore_image
 from tasks.journal import step, tell
 from tasks.launch import AcceleratorStartLock
 from tasks.release import cause_of
-from tasks.stopping import add_outcome, close_and_drain, end_release, sleep_on
+from tasks.stopping import add_outcome, close_and_drain, end_drained, sleep_on
 from tasks.verify import verify
 from tasks.workloads import ABORT_SECONDS, start_part, stop_all
 
@@ -52,7 +52,7 @@ async def put_to_sleep(row: ReleaseRow, reason: str) -> Drained:
             await run_uninterrupted(ledger().releases.end, row.id, ReleaseState.ASLEEP, cause, kept)
             free = "its engines stay, and give their memory back"
         else:
-            await run_uninterrupted(end_release, row, ReleaseState.ASLEEP, cause)
+            await run_uninterrupted(end_drained, row, ReleaseState.ASLEEP, cause)
             free = "its claims are free"
         note.say(add_outcome(f"{row.id} sleeps; {free}", drained.summary))
     return drained

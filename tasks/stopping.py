@@ -31,7 +31,7 @@ async def retire(row: ReleaseRow) -> Drained:
     """Stop a release for its retirement, once its requests are done."""
     drained = await close_and_drain(row)
     cause = add_outcome("retired", drained.summary)
-    await run_uninterrupted(end_release, row, ReleaseState.STOPPED, cause)
+    await run_uninterrupted(end_drained, row, ReleaseState.STOPPED, cause)
     return drained
 
 
@@ -48,6 +48,18 @@ async def close_and_drain(row: ReleaseRow, cause: str = "") -> Drained:
         return await drain(row)
     except BaseException:
         run_shielded(lambda: _reopen(row.id))
+        raise
+
+
+def end_drained(row: ReleaseRow, to: ReleaseState, cause: str) -> None:
+    """End a release that gets no more requests; if it does not stop, the run says what remains."""
+    try:
+        end_release(row, to, cause)
+    except Failure:
+        tell(
+            f"{row.id} stays `stopping`: it gets no requests and keeps its claims. Once its host"
+            " answers, the same command or `moorage reconcile` stops it."
+        )
         raise
 
 

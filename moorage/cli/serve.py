@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -146,8 +146,6 @@ def _server(*, no_login: bool) -> Iterator[str]:
         say(f"UI  {url.removesuffix('/api')}")
         yield url
         return
-    if (kept := home_server.stop_server(Settings().root)) and kept.kept:
-        say(f"ended {kept.url}, which commands had started")
     address = get_current_settings().server.api
     login, is_new = api_login.login_of_own(address.host, no_login=no_login)
     with _own_server(address.host, address.port, login) as url:
@@ -171,7 +169,6 @@ def _print_address(url: str, login: str, *, is_new: bool) -> None:
 
 @contextmanager
 def _own_server(host: str, port: int, login: str) -> Iterator[str]:
-    _require_free(host, port)
     new = provide_database()
     names = [word for name in _names(host) for word in ("--name", name)]
     where = ["--host", host, "--port", str(port)]
@@ -187,14 +184,25 @@ def _own_server(host: str, port: int, login: str) -> Iterator[str]:
             start_new_session=True,
         )
 
-    url = _near_url(host, port)
-    server = OwnServer(Settings().root, url, start)
-    try:
-        _wait(url, server.process)
-        server.keep()
+    home, url = Settings().root, _near_url(host, port)
+    with ExitStack() as stack:
+        with home_server.start_lock(home):  # a command that begins now waits for this server
+            _end_kept(home, host, port)
+            server = OwnServer(home, url, start)
+            stack.callback(server.stop)
+            _wait(url, server.process)
+            server.keep()
         yield url
-    finally:
-        server.stop()
+
+
+def _end_kept(home: Path, host: str, port: int) -> None:
+    """End the kept server, unless another process has the port of the server that replaces it."""
+    kept = home_server.running_server(home)
+    if kept is None or urlsplit(kept.url).port != port:
+        _require_free(host, port)
+    if (ended := home_server.stop_server(home)) and ended.kept:
+        say(f"ended {ended.url}, which commands had started")
+    _require_free(host, port)
 
 
 def _near_url(host: str, port: int) -> str:

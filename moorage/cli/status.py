@@ -1,6 +1,6 @@
 """`moorage status`: show the models that run, and their load."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -105,7 +105,11 @@ def _lines(name: str | None, *, every: bool) -> list[Line]:
     # Later entries win: the serving release of a model, else the sleeping one, else the newest.
     newest.sort(key=lambda one: (one.row.state in DEPLOYED, one.row.state in SERVING))
     current = {one.row.model: one for one in newest}
-    rows = [one for _, one in sorted(current.items()) if name or every or not _is_over(one.row)]
+    rows = [one for _, one in sorted(current.items())]
+    if not (name or every):
+        failed = any(one.row.state == ReleaseState.ERROR for one in rows)
+        retired = ledger.overviews.retired_at() if failed else {}
+        rows = [one for one in rows if not _is_over(one, retired)]
     left = ledger.overviews.not_finished()
     ended = abandoned(ledger, [one.row for one in (*rows, *left)])
     left = [one for one in left if one.row.state == ReleaseState.ERROR or one.row.id in ended]
@@ -122,10 +126,15 @@ def _in_words(row: ReleaseRow, seen: Liveness, ended: Collection[str]) -> Livene
     return seen._replace(detail=f"{seen.detail}; {ABANDONED}") if row.id in ended else seen
 
 
-def _is_over(row: ReleaseRow) -> bool:
-    """Whether a model is no longer expected to serve: retired, or a failed `moorage run`."""
-    failed_run = is_one_shot(row.model) and row.state == ReleaseState.ERROR
-    return row.state == ReleaseState.STOPPED or failed_run
+def _is_over(one: ReleaseOverview, retired: Mapping[str, datetime]) -> bool:
+    """Whether a model is no longer expected to serve: retired, or a failed `moorage run`.
+
+    A release that failed before its model was retired needs nobody either.
+    """
+    row, at = one.row, retired.get(one.row.model)
+    if row.state == ReleaseState.ERROR:
+        return is_one_shot(row.model) or bool(at and at > one.since)
+    return row.state == ReleaseState.STOPPED
 
 
 def _with_loads(lines: Sequence[Line]) -> list[Line]:

@@ -39,6 +39,11 @@ MOST_ALIASES = 500
 LONGEST_NUMBER = 64
 """Most characters of a number."""
 
+SPECIAL_START = ("cannot start any token", "scanning an alias", "scanning a directive")
+"""Parts of the parser's messages about a text whose first character means something in YAML."""
+
+NEEDS_QUOTES = "a text that begins with a special character, such as {, % or *, needs quotes"
+
 SHOWN = 40
 """Most characters of a key in a path."""
 
@@ -90,6 +95,8 @@ def _built(content: bytes | str, *, with_places: bool = False) -> "_Builder":
         what = ", ".join(filter(None, (error.context, error.problem)))
         if "'\\t'" in what:
             what = "a tab indents this line; YAML takes only spaces"
+        elif any(sign in what for sign in SPECIAL_START):
+            what = f"{what}; {NEEDS_QUOTES}"
         raise YamlError(f"not valid YAML: {_one_line(what)}", place=place) from None
     except (YAMLError, UnicodeError, IndexError, RecursionError) as error:
         raise YamlError(f"not valid YAML: {_one_line(error)}") from None
@@ -165,7 +172,9 @@ class _Builder:
             merges = isinstance(event, ScalarEvent) and self._tag(event) == MERGE
             key = self._part(event)
             if isinstance(key.value, dict | list):
-                raise self._refused("not valid YAML: a list or a mapping is no key")
+                raise self._refused(
+                    f"not valid YAML: a list or a mapping is no key; {NEEDS_QUOTES}"
+                )
             if key.value in value:
                 shown = _shown(key.value)
                 message = f'not valid YAML: found duplicate key "{shown}"'

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import ByteSize, Field, StringConstraints, field_validator, model_validator
 
 from moorage.common.failures import Cause, Failure
-from moorage.common.units import Bytes
+from moorage.common.units import MIB, Bytes
 from moorage.common.values import InputValue
 from moorage.inventory.access import (
     ADDRESS_IN_WORDS,
@@ -74,6 +74,13 @@ class StaticAccelerator(InputValue):
         " `/dev/dri/renderD128`: a container gets only this one. Empty = it gets all of"
         " `/dev/dri`, and a variable names its own.",
     )
+
+    @field_validator("memory")
+    @classmethod
+    def _check_unit(cls, memory: ByteSize) -> ByteSize:
+        if memory < MIB:  # somebody has counted in GiB
+            raise ValueError("a size such as 80GiB; without a unit it counts bytes")
+        return memory
 
 
 class Reserve(InputValue):

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from moorage.cli.app import app
 from moorage.cli.options import open_ledger
+from moorage.common.failures import Cause
 from moorage.releases.states import ReleaseState
 from tests.builders import REVISION, a_release, a_spec
 
@@ -50,3 +51,30 @@ def test_a_stop_that_failed_is_shown_beside_the_release_that_serves_by_now(
         ("tiny.v2", "running"),
         ("tiny.v1", "stopping"),
     ]
+
+
+def test_a_failure_is_shown_until_its_model_is_retired(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
+    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
+    releases = open_ledger().releases
+
+    def failing() -> None:
+        releases.give_up(releases.begin(a_spec(), REVISION, ""), Cause.INTERRUPTED)
+
+    def states(*options: str) -> list[str]:
+        shown = CliRunner().invoke(app, ["status", "--json", *options]).output
+        return [one["state"] for one in json.loads(shown)]
+
+    serving = releases.begin(a_spec(), REVISION, "")
+    releases.move(serving, ReleaseState.SCHEDULED)
+    releases.move(serving, ReleaseState.STARTING)
+    releases.take_over(a_release(serving))
+    failing()
+    assert states() == ["running"]
+    releases.move(serving, ReleaseState.STOPPING)
+    releases.end(serving, ReleaseState.STOPPED, "retired")
+    assert (states(), states("tiny"), states("--all")) == ([], ["error"], ["error"])
+    failing()
+    assert states() == ["error"]

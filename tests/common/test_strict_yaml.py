@@ -113,6 +113,13 @@ def test_what_is_refused_is_refused_at_its_path(text: str, path: str) -> None:
     assert caught.value.path == path
 
 
+@pytest.mark.parametrize("text", ["{{model_path}}", "%s", "* 8 * * *", "@daily", "`a`"])
+def test_a_text_that_begins_with_a_sign_of_yaml_is_asked_to_be_quoted(text: str) -> None:
+    with pytest.raises(YamlError, match="needs quotes"):
+        decode(f"a: [{text}]")
+    assert decode(f"a: ['{text}']") == {"a": [text]}
+
+
 @pytest.mark.parametrize(
     "content",
     [b"a: \xff", b"\xff\xfea\x00", b"a: \x00", b"a: \xed\xa0\x80", b"a: \x1b[2J", "a: \ud800"],

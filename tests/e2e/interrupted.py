@@ -64,7 +64,7 @@ RETIRING: dict[str, tuple[str, str, str]] = {
 
 UNLOADING: dict[str, tuple[str, str, str]] = {
     "unloading": ("after", "moorage.adapters.ledger.releases", "Releases.move"),
-    "unloading: drained": ("before", "tasks.sleep", "end_release"),
+    "unloading: drained": ("before", "tasks.sleep", "end_drained"),
     "unloading: stopped": ("after", "tasks.stopping", "stop_all"),
 }
 """Points at which a model falls asleep."""

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread, Timer
 from typing import Any
 
 import pytest
@@ -41,6 +41,8 @@ class Replica(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.names: dict[str, str] = {MODEL: ""}
         self.refuses = self.says_nothing = ""
+        self.unloading, self.may_unload = Event(), Event()
+        self.may_unload.set()
         Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
 
     @property
@@ -64,6 +66,8 @@ class Handler(BaseHTTPRequestHandler):
         elif name not in self.server.names:
             return self._answer(404, {"error": {"message": f"{name} cannot be found."}})
         elif self.path == "/v1/unload_lora_adapter":
+            self.server.unloading.set()
+            self.server.may_unload.wait()
             del self.server.names[name]
         reason = "abort" if self.server.says_nothing == name else "length"
         return self._answer(200, {"choices": [{"text": "x", "finish_reason": reason}]})
@@ -145,6 +149,16 @@ def test_every_replica_takes_an_adapter_and_the_ledger_knows(
     assert list(settings().adapters_folder(MODEL).iterdir()) == []
 
 
+def test_a_flow_that_is_stopped_finishes_an_unload_in_progress(
+    replicas: tuple[Replica, Replica], poet: Callable[..., AdapterSpec]
+) -> None:
+    load(poet())
+    replicas[0].may_unload.clear()
+    asyncio.run(_stopped_at(replicas[0].unloading, replicas[0].may_unload))
+    assert replicas[0].may_unload.is_set(), "the flow waited for the engine"
+    assert held_by_replicas() == [(), ()]
+
+
 def test_when_one_replica_refuses_none_has_the_adapter(
     replicas: tuple[Replica, Replica], poet: Callable[..., AdapterSpec]
 ) -> None:
@@ -212,6 +226,15 @@ def test_a_model_that_does_not_run_takes_no_adapters(poet: Callable[..., Adapter
 def load(adapter: AdapterSpec) -> State[Any]:
     with channel_scope(Channel.CLI):
         return asyncio.run(_ended(load_adapter(MODEL, adapter, return_state=True)))
+
+
+async def _stopped_at(reached: Event, released: Event) -> None:
+    """Cancel an unload at a point of it, which another thread ends later."""
+    running = asyncio.create_task(_ended(unload_adapter(MODEL, "poet", return_state=True)))
+    await asyncio.to_thread(reached.wait)
+    Timer(1, released.set).start()
+    running.cancel()
+    await asyncio.wait({running})
 
 
 def unload(name: str) -> State[Any]:

@@ -38,6 +38,7 @@ def test_both_ends_of_the_ports_are_included(ports: str) -> None:
         ({"bind": "gpu-1.example"}, "pattern"),
         ({"runtimes": ["podman"]}, "docker"),
         ({"accelerators": [{"index": 0}]}, "memory"),
+        ({"accelerators": [{"index": 0, "memory": 80}]}, "without a unit it counts bytes"),
         ({"accelerators": [{"index": -1, "memory": "80GiB"}]}, "greater than or equal to 0"),
         ({"accelerators": [{"index": 0, "memory": "80GiB", "type": "CUDA"}]}, "pattern"),
         ({"reserve": {"vram": "1GiB"}}, "Extra inputs"),

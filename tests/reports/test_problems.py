@@ -103,7 +103,7 @@ def test_a_mistake_inside_one_branch_of_a_union_is_the_only_problem() -> None:
     [
         ({"accelerators": [{"index": 0}]}, ["hosts[0].accelerators[0].memory"]),
         (
-            {"accelerators": [{"index": 0, "memory": "80GiB"}, {"type": "CUDA", "memory": 1}]},
+            {"accelerators": [{"index": 0, "memory": "80GiB"}, {"type": "CUDA", "memory": "1GiB"}]},
             ["hosts[0].accelerators[1].type", "hosts[0].accelerators[1].index"],
         ),
         ({"runtimes": ["docker", "podman"]}, ["hosts[0].runtimes[1]"]),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import httpx
 import pytest
+from prefect.client.base import PrefectHttpxAsyncClient
 
 from moorage.common.failures import Cause, Failure
 from moorage.releases.states import ReleaseState
@@ -58,6 +60,16 @@ def test_a_release_whose_flow_fails_ends_with_the_cause_and_holds_nothing(
     assert ledger().releases.get(release).cause == cause == cause_of(error)
     last = ledger().releases.transitions(release)[-1]
     assert (last.before, last.after, last.cause) == (S.SCHEDULED, S.ERROR, cause)
+
+
+async def test_a_signal_while_prefects_server_answers_is_no_refusal_of_the_server() -> None:
+    def stop(_: httpx.Request) -> httpx.Response:
+        raise Stopped
+
+    async with PrefectHttpxAsyncClient(transport=httpx.MockTransport(stop)) as client:
+        with pytest.raises(Stopped) as raised:
+            await client.get("http://127.0.0.1/api/")
+    assert cause_of(raised.value) == "interrupted"
     assert holders() == set()
 
 

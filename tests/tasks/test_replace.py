@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from moorage.spec import EngineName
 from tasks import replace, workloads
 from tasks.context import ledger
 from tasks.release import close_begun
-from tasks.replace import finish_switch, restore_release, undo_stop
+from tasks.replace import end_superseded, finish_switch, restore_release, undo_stop
 from tests.builders import REVISION, a_container, a_fleet, a_host, a_placement, a_release, a_spec
 
 pytestmark = pytest.mark.usefixtures("own_home")
@@ -196,6 +197,22 @@ def test_the_old_one_of_a_successor_that_serves_is_not_started(hosts: Hosts) -> 
     undo_stop(old, new)
     assert hosts.started == []
     assert ledger().releases.get(old.id).state == S.STOPPING
+
+
+async def test_a_signal_after_the_switch_ends_the_old_one_and_the_run_says_what_serves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ended, notes = list[str](), list[str]()
+    monkeypatch.setattr(replace, "_end_superseded", lambda one, *_: ended.append(one))
+    monkeypatch.setattr(replace, "tell", notes.append)
+    old, _ = stopping_for_another()
+    ending = asyncio.create_task(end_superseded(old, linger_seconds=60))
+    await asyncio.sleep(0)
+    ending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await ending
+    assert ended == [old.id]
+    assert notes == [f"the release that replaces {old.id} has taken over and serves on"]
 
 
 def test_a_switch_that_was_made_is_finished_and_one_that_was_not_leaves_the_old_one(

@@ -4,12 +4,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from moorage.common.failures import Cause, Failure
 from moorage.engines.stopping import Drained, Ending
 from moorage.engines.vllm.arguments import IN_FLIGHT
 from moorage.engines.workload import Workload
+from moorage.releases.states import ReleaseState
 from tasks import stopping
-from tasks.stopping import POLL_SECONDS, until_gateways_idle, until_idle
-from tests.builders import a_workload
+from tasks.context import ledger
+from tasks.stopping import POLL_SECONDS, end_drained, until_gateways_idle, until_idle
+from tests.builders import REVISION, a_spec, a_workload
 
 ONE = (a_workload(endpoint="http://a"),)
 TWO = (*ONE, a_workload("other", endpoint="http://b"))
@@ -155,3 +158,22 @@ def test_whoever_listens_hears_once_that_an_engine_is_silent(
     drained(SLOW, drain=20)
     (note,) = notes
     assert note.startswith(f"{ONE[0].name} does not answer")
+
+
+@pytest.mark.usefixtures("own_home")
+def test_when_a_host_is_away_the_run_says_that_its_release_stays_stopping(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def stop(*_: object) -> None:
+        raise Failure(Cause.RUNTIME_UNAVAILABLE, "gpu-1 does not answer")
+
+    notes = list[str]()
+    monkeypatch.setattr(stopping, "tell", notes.append)
+    monkeypatch.setattr(stopping, "stop_all", stop)
+    row = ledger().releases.get(ledger().releases.begin(a_spec(), REVISION, ""))
+    with pytest.raises(Failure, match="gpu-1"):
+        end_drained(row, ReleaseState.STOPPED, "retired")
+    assert ledger().releases.get(row.id).state != ReleaseState.STOPPED
+    (note,) = notes
+    assert f"{row.id} stays `stopping`" in note
+    assert "moorage reconcile" in note

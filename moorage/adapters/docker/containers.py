@@ -114,7 +114,8 @@ class DockerRuntime:
             raise Failure(
                 Cause.LAUNCH_REFUSED,
                 f"a container named {spec.name} is on {spec.host} that this ledger does not know",
-                suggestion=f"Rename or remove it: `docker rm {spec.name}`.",
+                suggestion="Another ledger may have this model name too: then rename yours."
+                f" Otherwise remove the container: `docker rm {spec.name}`.",
             )
         with suppress(NotFound):
             remove_container(leftover)

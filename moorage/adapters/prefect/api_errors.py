@@ -42,8 +42,11 @@ def server_failures() -> Iterator[None]:
 
 
 def server_failure(error: BaseException) -> Failure | None:
-    """The failure for an error of Prefect's client, with its traceback; None = another error."""
-    if isinstance(error, Failure):
+    """The failure for an error of Prefect's client, with its traceback; None = another error.
+
+    A signal may interrupt the client anywhere; it is no error of the client.
+    """
+    if isinstance(error, Failure) or not isinstance(error, Exception):
         return None
     if is_server_trouble(error):
         return Failure(Cause.SERVER_UNAVAILABLE, _first_line(error))

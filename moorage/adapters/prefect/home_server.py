@@ -17,6 +17,8 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -40,6 +42,7 @@ HOST, PORT = "127.0.0.1", 4200
 START_SECONDS = 120.0
 STOP_SECONDS = 30.0
 POLL_SECONDS = 0.05
+PORT_ATTEMPTS = 3
 LINE_BYTES = 1000
 
 ANALYTICS = "PREFECT_SERVER_ANALYTICS_ENABLED"
@@ -150,15 +153,41 @@ def kept_server(home: Path, idle_seconds: float) -> RunningServer:
     if found := running_server(home):
         return found
     login, _ = provide_login(home)
-    try:
-        with FileLock(home / FOLDER / LOCK, timeout=START_SECONDS):
+    with start_lock(home):
+        for _ in range(PORT_ATTEMPTS):
             # A killed command may have begun to start a server, which still starts.
             server = _recorded(home) or _launch(home, login, idle_seconds)
-            _await(server, home)
-            return server
+            if _has_started(server):
+                return server
+            stop_server(home)
+            if _is_free(urlsplit(server.url).port or 0):
+                break
+            # Another process took the port before the server, whose imports take seconds.
+        raise Failure(
+            Cause.SERVER_UNAVAILABLE,
+            f"Prefect's server did not start: {_last_line(server_log(home))}",
+            suggestion="`moorage server logs` shows more. With `moorage --ephemeral` a command"
+            " starts a server of its own instead.",
+        )
+
+
+@contextmanager
+def start_lock(home: Path) -> Iterator[None]:
+    """Held while a server of this home starts, so that nobody starts or replaces it meanwhile.
+
+    Raises:
+        Failure: `SERVER_UNAVAILABLE` when another process holds it for too long.
+    """
+    lock = FileLock(home / FOLDER / LOCK, timeout=START_SECONDS)
+    try:
+        lock.acquire()
     except Timeout:
         detail = f"another command has been starting it for {START_SECONDS:g} s"
         raise Failure(Cause.SERVER_UNAVAILABLE, detail) from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def running_server(home: Path) -> RunningServer | None:
@@ -221,19 +250,14 @@ def _launch(home: Path, login: str, idle_seconds: float) -> RunningServer:
     return record_server(home, f"http://{HOST}:{port}/api", process.pid, kept=True)
 
 
-def _await(server: RunningServer, home: Path) -> None:
-    """Wait until the server listens. It listens only when it can answer."""
+def _has_started(server: RunningServer) -> bool:
+    """Wait until the server listens, which it does only when it can answer; False = it does not."""
     give_up = time.monotonic() + START_SECONDS
     while not (_answers(server) and server.listens):
         if not server.process.is_running or time.monotonic() > give_up:
-            stop_server(home)
-            raise Failure(
-                Cause.SERVER_UNAVAILABLE,
-                f"Prefect's server did not start: {_last_line(server_log(home))}",
-                suggestion="`moorage server logs` shows more. With `moorage --ephemeral` a command"
-                " starts a server of its own instead.",
-            )
+            return False
         time.sleep(POLL_SECONDS)
+    return True
 
 
 def _last_line(log: Path) -> str:
@@ -257,3 +281,10 @@ def _free_port() -> int:
         with contextlib.suppress(OSError), socket.create_server((HOST, port)) as found:
             return int(found.getsockname()[1])
     raise Failure(Cause.PORT_TAKEN, f"no port of {HOST} is free")
+
+
+def _is_free(port: int) -> bool:
+    with contextlib.suppress(OSError):
+        socket.create_server((HOST, port)).close()
+        return True
+    return False

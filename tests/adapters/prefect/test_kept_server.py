@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
+from urllib.parse import urlsplit
 
 import httpx
 import psutil
@@ -23,6 +26,8 @@ from moorage.adapters.prefect.home_server import (
     running_server,
     stop_server,
 )
+from moorage.cli import serve
+from moorage.common.failures import Failure
 from tests.prefect_server import prepared_home
 from tests.waiting import until
 
@@ -110,6 +115,41 @@ def test_another_one_is_not_started_beside_one_that_is_on_its_way(home: Path) ->
     starter.wait()
     begun = home_server._recorded(home)
     assert kept_server(home, 3600) == begun
+
+
+def test_it_takes_another_port_where_its_own_is_taken_before_it_listens(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = home_server._free_port()
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        ports = iter((stranger.getsockname()[1], free))
+        monkeypatch.setattr(home_server, "_free_port", lambda: next(ports))
+        assert urlsplit(kept_server(home, 3600).url).port == free
+
+
+def test_serve_replaces_one_that_is_starting_only_once_its_command_has_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MOORAGE_HOME", str(home))
+    monkeypatch.setattr(serve, "OwnServer", Mock())
+    monkeypatch.setattr(serve, "_wait", Mock())
+    starter = subprocess.Popen([sys.executable, "-c", STARTER, str(home)])
+    begun = until(lambda: home_server._recorded(home))
+    with serve._own_server("127.0.0.1", home_server._free_port(), ""):
+        assert starter.wait() == 0, "its command was served"
+        assert not begun.process.is_running
+
+
+def test_serve_does_not_end_one_that_it_cannot_replace(home: Path) -> None:
+    program = [sys.executable, "-c", "input()"]
+    with (
+        socket.create_server(("127.0.0.1", 0)) as stranger,
+        subprocess.Popen(program, stdin=subprocess.PIPE) as process,
+    ):
+        kept = home_server.record_server(home, "http://127.0.0.1:1/api", process.pid, kept=True)
+        with pytest.raises(Failure, match="cannot listen"):
+            serve._end_kept(home, *stranger.getsockname())
+        assert kept.process.is_running
 
 
 def test_where_it_cannot_start_its_last_line_says_why(
