@@ -22,13 +22,12 @@ from moorage.models.pin import Pin
 from moorage.policy.request import Channel
 from moorage.releases.states import ReleaseState
 from moorage.spec import AdapterSpec
-from tasks import context
 from tasks.context import ledger, settings
 from tasks.policy import channel_scope
 from tests.builders import REVISION, a_container, a_profile, a_release, a_spec
 from tests.hub.tiny import safetensors
 
-pytestmark = [pytest.mark.server, pytest.mark.usefixtures("flows_run_there")]
+pytestmark = [pytest.mark.server, pytest.mark.usefixtures("own_home", "flows_run_there")]
 
 MODEL = "tiny"
 CONFIG = {"peft_type": "LORA", "r": 4}
@@ -78,14 +77,6 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
-
-
-@pytest.fixture(autouse=True)
-def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
-    yield
-    context._open.cache_clear()
 
 
 @pytest.fixture

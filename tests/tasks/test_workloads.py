@@ -6,7 +6,6 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
-from pathlib import Path
 
 import pytest
 
@@ -21,12 +20,9 @@ from tasks import workloads
 from tasks.workloads import must_listen, start_part, stop_all
 from tests.builders import a_container, a_row
 
+pytestmark = pytest.mark.usefixtures("own_home")
+
 GRACE = 30.0
-
-
-@pytest.fixture(autouse=True)
-def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
 
 
 def workload(replica: int, role: Role = Role.LEADER) -> Workload:
