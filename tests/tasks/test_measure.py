@@ -32,6 +32,7 @@ from tests.builders import (
     a_measurement,
     a_model,
     a_placement,
+    a_plan,
     a_profile,
     a_release,
     a_spec,
@@ -55,9 +56,7 @@ ANSWERS = {
 
 def planned(*names: str, engine: EngineName = EngineName.VLLM, **changes: Any) -> LaunchPlan:
     containers = tuple(a_container(name=name, **changes) for name in names)
-    return LaunchPlan(
-        release="tiny.v1", engine=engine, engine_version="0.32.0", containers=containers
-    )
+    return a_plan(*containers, engine=engine)
 
 
 def logged(home: Path, workload: str, text: str) -> None:
@@ -168,12 +167,7 @@ def port() -> Iterator[int]:
 def read(
     port: int, environment: tuple[Variable, ...] = (), *measured: Any
 ) -> tuple[tuple[EngineFacts, ...], Ear]:
-    plan = LaunchPlan(
-        release="tiny.v1",
-        engine=EngineName.VLLM,
-        engine_version="0.32.0",
-        containers=(a_container(port=port, environment=environment),),
-    )
+    plan = a_plan(a_container(port=port, environment=environment))
     ear = Ear()
     with journal(ear):
         return asyncio.run(read_facts.fn(plan, measured)), ear
