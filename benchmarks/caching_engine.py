@@ -9,7 +9,7 @@ import sys
 from collections import OrderedDict
 from zlib import crc32
 
-from benchmarks.instant_engine import MODEL
+from benchmarks.instant_engine import ANSWERS, CHAT, read_request, write_json
 
 BLOCK = 64
 """Characters per block, about 16 tokens."""
@@ -48,14 +48,8 @@ async def serve(port: int) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while True:
-                head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
-                first, *lines = head.split("\r\n")
-                headers = dict(line.split(": ", 1) for line in lines if line)
-                body = await reader.readexactly(int(headers.get("content-length", 0)))
-                status, found = await _answer(first.split(" ")[1], body, cache, computing)
-                content = json.dumps(found).encode()
-                sizes = f"content-type: application/json\r\ncontent-length: {len(content)}"
-                writer.write(f"HTTP/1.1 {status}\r\n{sizes}\r\n\r\n".encode() + content)
+                path, body = await read_request(reader)
+                write_json(writer, *await _answer(path, body, cache, computing))
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
             writer.close()
@@ -67,11 +61,9 @@ async def serve(port: int) -> None:
 async def _answer(
     path: str, body: bytes, cache: PrefixCache, computing: asyncio.Lock
 ) -> tuple[str, dict[str, object]]:
-    if path == "/v1/models":
-        return "200 OK", {"object": "list", "data": [{"id": MODEL, "object": "model"}]}
-    if path == "/health":
-        return "200 OK", {}
-    if not path.startswith("/v1/chat/completions"):
+    if path in ("/v1/models", "/health"):
+        return "200 OK", ANSWERS[path]
+    if not path.startswith(CHAT):
         return "404 Not Found", {"error": {"message": "no such path"}}
     prompt = json.dumps(json.loads(body)["messages"])
     if path.endswith("/render"):

@@ -9,18 +9,15 @@ from __future__ import annotations
 from ipaddress import ip_address
 
 from moorage.common.units import GIB
-from moorage.common.values import Origin
 from moorage.engines.registry import ENGINES
-from moorage.engines.vllm.engine import Vllm
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
-from moorage.models.profile import ModelProfile
 from moorage.placement.demand import Subject
 from moorage.placement.request import Request, request_for
-from moorage.spec import EngineName, Mode, ModelSpec, RuntimeName
+from moorage.spec import EngineName, ModelSpec, RuntimeName
+from tests.builders import a_profile, an_accelerator
 
 ACCELERATORS = 8
-TOTAL = 80 * GIB
 MIB = 1 << 20
 HELD = 16 * GIB
 """Bytes of one accelerator that a running release claims and uses."""
@@ -42,12 +39,6 @@ ACROSS = ("several hosts", "four hosts", "nowhere, across")
 """Cases in which one replica may span hosts."""
 
 
-class SpanningEngine(Vllm):
-    """vLLM with replicas that may span hosts."""
-
-    spans_hosts = True
-
-
 def a_fleet(hosts: int, releases: int) -> FleetSnapshot:
     """`hosts` hosts with 8 accelerators and `releases` running releases each."""
     return FleetSnapshot(hosts=tuple(_host(number, releases) for number in range(hosts)))
@@ -63,8 +54,15 @@ def a_request(case: str, strategy: str) -> Request:
     spec = ModelSpec.model_validate(
         {"name": "bench", "source": "hf://org/bench", "placement": placement}
     )
-    engine = SpanningEngine() if case in ACROSS else ENGINES[EngineName.VLLM]
-    return request_for(Subject(spec, _profile(WEIGHTS[case] * GIB)), engine)
+    profile = a_profile(
+        context=32768,
+        layers=64,
+        attention_heads=64,
+        hidden_size=8192,
+        vocab_size=151936,
+        weight_bytes=WEIGHTS[case] * GIB,
+    )
+    return request_for(Subject(spec, profile), ENGINES[EngineName.VLLM])
 
 
 def _host(number: int, releases: int) -> HostSnapshot:
@@ -94,33 +92,4 @@ def _host(number: int, releases: int) -> HostSnapshot:
 
 def _accelerator(number: int, index: int, held: int) -> Accelerator:
     others = (500 + (7 * number + 13 * index) % 97) * MIB
-    return Accelerator(
-        type="cuda",
-        index=index,
-        name="NVIDIA H100 80GB HBM3",
-        uuid=f"GPU-{number}-{index}",
-        memory_total=TOTAL,
-        memory_free=TOTAL - held - others,
-    )
-
-
-def _profile(weights: int) -> ModelProfile:
-    return ModelProfile(
-        architectures=("LlamaForCausalLM",),
-        model_type="llama",
-        mode=Mode.COMPLETION,
-        mode_origin=Origin.DERIVED,
-        context=32768,
-        context_origin=Origin.DERIVED,
-        context_reason="the longest that the model's configuration stands for",
-        layers=64,
-        attention_heads=64,
-        kv_heads=8,
-        head_dim=128,
-        hidden_size=8192,
-        vocab_size=151936,
-        dtype="bfloat16",
-        quantization="",
-        weight_bytes=weights,
-        has_chat_template=True,
-    )
+    return an_accelerator(index, uuid=f"GPU-{number}-{index}", memory_free=80 * GIB - held - others)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -22,16 +22,24 @@ BYTES = {"F8_E4M3": 1, "BF16": 2, "F16": 2, "F32": 4}
 
 
 def write_hollow_model(model: str, folder: Path) -> None:
-    """Write the folder of a model of the conformance data.
+    """Write the folder of a model of the conformance data, with a tokenizer.
 
     Args:
         model: Its name in the conformance data, such as `llama-3.1-8b`.
         folder: The folder to create.
     """
-    folder.mkdir(parents=True)
-    shutil.copyfile(SHAPES / model / "config.json", folder / "config.json")
+    write_weights(model, folder, ["model.safetensors"])
     write_tokenizer(folder)
-    write_sparse(folder / "model.safetensors", _tensors(SHAPES / model))
+
+
+def write_weights(model: str, folder: Path, files: Sequence[str]) -> None:
+    """Write a model's configuration, and its weights in as many files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(SHAPES / model / "config.json", folder / "config.json")
+    tensors = list(_tensors(SHAPES / model).items())
+    each = -(-len(tensors) // len(files))
+    for number, name in enumerate(files):
+        write_sparse(folder / name, dict(tensors[number * each : (number + 1) * each]))
 
 
 def write_tokenizer(folder: Path) -> None:

@@ -23,8 +23,8 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.commands import MOORAGE, REPOSITORY, processor_seconds
+from benchmarks.hollow_model import write_weights
 from benchmarks.homes import Served, make_home
-from benchmarks.large_model import write_large_model
 from flows.dry_run import RunContext, plan_reconcile
 from moorage.adapters.files.safe_files import provide_private_folder
 from moorage.adapters.ledger import Ledger
@@ -78,8 +78,9 @@ def main() -> None:
 
 
 def measure_memory(folder: Path) -> None:
-    """Measure `moorage memory` for a model of 90,427 tensors, the first and the second time."""
-    write_large_model(folder / "model")
+    """Measure `moorage memory` for a model of 91,991 tensors, the first and the second time."""
+    files = [f"model-{number:05}-of-00163.safetensors" for number in range(1, 164)]
+    write_weights("deepseek-v3", folder / "model", files)
     (folder / "large.yaml").write_text(f"{{name: large, source: 'file://{folder}/model'}}")
     for note in (", first", ""):
         measure_command("memory", str(folder / "large.yaml"), note=note)

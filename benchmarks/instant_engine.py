@@ -39,20 +39,31 @@ async def serve(port: int) -> None:
     await server.serve_forever()
 
 
+async def read_request(reader: asyncio.StreamReader) -> tuple[str, bytes]:
+    """The path and the body of the next request."""
+    first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+    headers = dict(line.lower().split(": ", 1) for line in lines if line)
+    return first.split(" ")[1], await reader.readexactly(int(headers.get("content-length", 0)))
+
+
+def write_json(writer: asyncio.StreamWriter, status: str, answer: dict[str, object]) -> None:
+    """Write an answer with a body of JSON."""
+    content = json.dumps(answer).encode()
+    _write_head(writer, status, "application/json", f"content-length: {len(content)}")
+    writer.write(content)
+
+
 async def _answer_all(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     try:
         while True:
-            first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
-            headers = dict(line.lower().split(": ", 1) for line in lines if line)
-            body = await reader.readexactly(int(headers.get("content-length", 0)))
-            path = first.split(" ")[1]
+            path, body = await read_request(reader)
             if path == CHAT and json.loads(body).get("stream"):
                 await _stream(writer)
             elif path in ANSWERS:
-                _write_json(writer, "200 OK", ANSWERS[path])
+                write_json(writer, "200 OK", ANSWERS[path])
             else:
                 # vllm-router requests the tokens of each prompt, and works without them.
-                _write_json(writer, "404 Not Found", {"error": {"message": "no such path"}})
+                write_json(writer, "404 Not Found", {"error": {"message": "no such path"}})
             await writer.drain()
     except (asyncio.IncompleteReadError, ConnectionError):
         writer.close()
@@ -68,12 +79,6 @@ async def _stream(writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(TOKEN_SECONDS)
     _write_event(writer, "[DONE]")
     writer.write(b"0\r\n\r\n")
-
-
-def _write_json(writer: asyncio.StreamWriter, status: str, answer: dict[str, object]) -> None:
-    content = json.dumps(answer).encode()
-    _write_head(writer, status, "application/json", f"content-length: {len(content)}")
-    writer.write(content)
 
 
 def _write_head(writer: asyncio.StreamWriter, status: str, kind: str, length: str) -> None:

@@ -15,8 +15,9 @@ from typing import Any
 
 import psutil
 
-from benchmarks.servers import Servers
 from moorage.adapters.hosts.processes import MARK
+from scripts.team.__main__ import down, programs, up
+from scripts.team.place import Place
 
 REPOSITORY = Path(__file__).parents[1]
 PROGRAM = Path(
@@ -24,8 +25,39 @@ PROGRAM = Path(
     "lifecycle",
     "vllm",
 )
+SERVER_PORT, POSTGRES_PORT = 14278, 15433
 PORTS = "18000-18999"
 """A range of ports that no test uses."""
+
+
+class Servers:
+    """Running PostgreSQL with a Prefect server, as `make up` starts them for a team.
+
+    Args:
+        folder: Folder for their data; PostgreSQL's own user has to be able to enter it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._place = Place(folder / "team", SERVER_PORT, POSTGRES_PORT)
+        os.environ["PREFECT_HOME"] = str(folder / "prefect")
+        up(self._place, serve=False)
+        base = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
+        own = {"PREFECT_HOME": str(folder / "prefect")}
+        self.environment = {**base, **own, **self._place.environment()}
+
+    def seconds(self) -> float:
+        """Processor time of both so far, without their ended children."""
+        found = filter(None, (program.process() for program in programs(self._place)))
+        return sum(
+            sum(process.cpu_times()[:2])
+            for server in found
+            for process in (server, *server.children(recursive=True))
+            if process.is_running()
+        )
+
+    def close(self) -> None:
+        """Stop both servers."""
+        down(self._place)
 
 
 class Many:

@@ -15,8 +15,7 @@ import tempfile
 from contextlib import closing
 from pathlib import Path
 
-from benchmarks.many import Many
-from benchmarks.servers import Servers
+from benchmarks.many import Many, Servers
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from moorage.engines.labels import (
     LABEL_REPLICA,
     LABEL_ROLE,
 )
-from moorage.engines.launch import ContainerSpec
+from moorage.engines.launch import ContainerSpec, LaunchPlan
 from moorage.engines.registry import ENGINES
 from moorage.engines.workload import Workload
 from moorage.images.image import Image
@@ -198,6 +198,17 @@ def a_container(**changes: Any) -> ContainerSpec:
         },
     }
     return ContainerSpec.model_validate({**values, **changes})
+
+
+def a_plan(*containers: ContainerSpec, **changes: Any) -> LaunchPlan:
+    """A plan of vLLM; without containers unless some are given."""
+    values: dict[str, Any] = {
+        "release": "tiny.v1",
+        "engine": EngineName.VLLM,
+        "engine_version": "0.32.0",
+        "containers": containers,
+    }
+    return LaunchPlan.model_validate({**values, **changes})
 
 
 def a_workload(name: str = "moorage-tiny.v1-r0-leader", **changes: Any) -> Workload:

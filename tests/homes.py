@@ -14,6 +14,5 @@ from tasks import context
 def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A separate home for the test, with a ledger in SQLite."""
     monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
-    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
     yield
     context._open.cache_clear()

@@ -6,7 +6,7 @@ import typer
 
 from moorage.adapters.ledger import Ledger
 from moorage.cli.completion import models
-from moorage.cli.options import ApiKey, AsJson, ModelName, open_ledger, unknown_model
+from moorage.cli.options import ApiKey, AsJson, ModelName, Prompt, open_ledger, unknown_model
 from moorage.cli.output import dump, print_table
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import LARGEST
@@ -103,9 +103,7 @@ def show_key(name: ModelName, as_json: AsJson = False) -> None:
 
 def chat(
     name: ModelName,
-    prompt: Annotated[
-        str, typer.Argument(help="The prompt. Without one: standard input, or a conversation.")
-    ] = "",
+    prompt: Prompt = "",
     max_tokens: Annotated[
         int, typer.Option(min=1, max=LARGEST, help="Maximum length of the answer in tokens.")
     ] = 512,

@@ -2,31 +2,37 @@
 
 import asyncio
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from moorage.cli.output import err, leave
 from moorage.common.failures import Cause, Failure
 
 
 @contextmanager
+def heard_by(handler: Callable[..., Any], numbers: Iterable[int]) -> Iterator[None]:
+    """Let the handler hear these signals in the block, and the former handlers after it."""
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, former in before.items():
+            signal.signal(number, former)
+
+
+@contextmanager
 def nothing_begun(*, as_json: bool) -> Iterator[None]:
     """Exit at once on Ctrl-C: an exception raised during imports might be caught by a module."""
-    heard = signal.getsignal(signal.SIGINT)
-    if heard is not signal.default_int_handler:
-        yield
-        return
     failure = Failure(Cause.INTERRUPTED, "stopped by a signal before anything was started")
 
     def end(*_: object) -> None:
         err.show_cursor()  # the status display has hidden it
         leave(failure, as_json=as_json, at_once=True)
 
-    signal.signal(signal.SIGINT, end)
-    try:
+    heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    with heard_by(end, [signal.SIGINT] if heard else []):
         yield
-    finally:
-        signal.signal(signal.SIGINT, heard)
 
 
 @contextmanager
@@ -35,22 +41,14 @@ def cancelled_by_sigterm() -> Iterator[None]:
     task, loop = asyncio.current_task(), asyncio.get_running_loop()
     assert task
     cancel = task.cancel
-    before = signal.signal(signal.SIGTERM, lambda *_: loop.call_soon_threadsafe(cancel))
-    try:
+    with heard_by(lambda *_: loop.call_soon_threadsafe(cancel), [signal.SIGTERM]):
         yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager
 def ended_by_hangup() -> Iterator[None]:
     """Let a closed terminal act like SIGTERM, unless SIGHUP is ignored (`nohup`)."""
-    before = signal.getsignal(signal.SIGHUP)
-    if before == signal.SIG_IGN:
+    heard = signal.getsignal(signal.SIGHUP) != signal.SIG_IGN
+    numbers = [signal.SIGHUP] if heard else []
+    with heard_by(lambda *_: signal.raise_signal(signal.SIGTERM), numbers):
         yield
-        return
-    signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGHUP, before)

@@ -17,6 +17,7 @@ from moorage.adapters.ledger.database import shown_url
 from moorage.adapters.ledger.traces import database_file
 from moorage.adapters.system.settings import Settings
 from moorage.cli.commands import Commands
+from moorage.cli.interruption import heard_by
 from moorage.cli.options import AsJson, Yes, require_consent
 from moorage.cli.output import dump, print_answer, say
 from moorage.common.failures import ExitCode
@@ -24,8 +25,6 @@ from moorage.common.failures import ExitCode
 commands = Commands(
     no_args_is_help=True, help="The ledger: back it up, restore a backup, check it."
 )
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @commands.command()
@@ -84,21 +83,16 @@ def _file() -> Path | None:
 @contextmanager
 def interrupted_in_order() -> Iterator[None]:
     """Raise `KeyboardInterrupt` on the first signal, so the block cleans up; ignore later ones."""
-    before = {number: signal.getsignal(number) for number in SIGNALS}
-    heard = [number for number in SIGNALS if before[number] is not signal.SIG_IGN]
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
 
     def end(*_: object) -> NoReturn:
         for number in heard:
             signal.signal(number, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    for number in heard:
-        signal.signal(number, end)
-    try:
+    with heard_by(end, heard):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _shown() -> str:

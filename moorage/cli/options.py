@@ -32,6 +32,9 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the plan.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 AtOnce = Annotated[int, typer.Option(min=1, max=64, help="Models deployed at the same time.")]
 ModelName = Annotated[str, typer.Argument(help="Name of the model.", autocompletion=models)]
+Prompt = Annotated[
+    str, typer.Argument(help="The prompt. Without one: standard input, or a conversation.")
+]
 ApiKey = Annotated[
     str,
     typer.Option(envvar="MOORAGE_API_KEY", help="API key. Default: that of `moorage key show`."),

@@ -5,13 +5,13 @@ from typing import Annotated
 import typer
 from pydantic import TypeAdapter
 
-from moorage.cli.completion import models
 from moorage.cli.dry_run import call_dry_run
 from moorage.cli.flows import call_flow
 from moorage.cli.options import (
     AsJson,
     DryRun,
     FleetFile,
+    ModelName,
     fleet_of,
     open_ledger,
     record_of,
@@ -50,7 +50,7 @@ def diff(
 
 
 def rollback(
-    name: Annotated[str, typer.Argument(help="Name of the model.", autocompletion=models)],
+    name: ModelName,
     to: Annotated[
         str, typer.Option(help="Target release. Default: the previous one that ran.")
     ] = "",

@@ -21,7 +21,8 @@ from moorage.cli.any_model import AnyModel, source_named
 from moorage.cli.conversation import Conversation, read_prompt, show, talk
 from moorage.cli.endpoint import key_of
 from moorage.cli.flows import call_flow
-from moorage.cli.options import AsJson, existing, open_ledger
+from moorage.cli.interruption import heard_by
+from moorage.cli.options import AsJson, Prompt, existing, open_ledger
 from moorage.cli.output import dump, say
 from moorage.common.failures import Cause, Failure
 from moorage.engines.registry import ENGINES
@@ -39,9 +40,7 @@ FOLDER = "runs"
 
 def run(
     model: AnyModel,
-    prompt: Annotated[
-        str, typer.Argument(help="The prompt. Without one: standard input, or a conversation.")
-    ] = "",
+    prompt: Prompt = "",
     serve: Annotated[bool, typer.Option("--serve", help="Serve until Ctrl-C.")] = False,
     engine: Annotated[EngineName, typer.Option(help="Inference engine.")] = EngineName.AUTO,
     context: Annotated[int, typer.Option(min=0, help="Context in tokens. 0 = the model's.")] = 0,
@@ -101,24 +100,13 @@ def _deployed(spec: ModelSpec, *, as_json: bool) -> Iterator[Release]:
     """Deploy the model, and retire it however the block ends, even by an error or a signal."""
     folder = Settings().root / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / spec.name), _ended_by_signals():
+    stopped = heard_by(signal.default_int_handler, (signal.SIGHUP, signal.SIGTERM))
+    with FileLock(folder / spec.name), stopped:
         try:
             yield call_flow("deploy_model", spec, Fleet(), as_json=as_json).result
         finally:
             _retire(spec.name)
             (folder / spec.name).unlink(missing_ok=True)
-
-
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Let a closed terminal and SIGTERM stop the command as Ctrl-C does."""
-    numbers = (signal.SIGHUP, signal.SIGTERM)
-    before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _retire(name: str) -> None:

@@ -66,10 +66,6 @@ class Value(BaseModel):
         """A value with all defaults. Unlike a call of the class, it builds no validator."""
         return super().model_construct()
 
-    def __copy__(self) -> Self:
-        """A copy of `model_copy`, without pydantic's extra and private attributes."""
-        return self.model_copy()
-
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy with some fields replaced, unchecked: faster than pydantic's."""
         if deep:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
-from dataclasses import asdict
 from pathlib import Path
 
 from scripts.house.measures import Measures, measure
@@ -18,21 +16,16 @@ def main() -> None:
     """Print the measures of a tree, or draw its rooms."""
     arguments = _arguments()
     tree = SourceTree(arguments.path)
-    if arguments.mermaid:
-        print(picture(tree))
-    elif arguments.update:
+    if arguments.update:
         update(arguments.update, picture(tree))
     else:
-        now, before = measure(tree), _before(arguments)
-        print(_json(now, before) if arguments.json else table(now, before))
+        print(table(measure(tree), _before(arguments)))
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m scripts.house", description=main.__doc__)
     parser.add_argument("path", nargs="?", type=Path, default=REPOSITORY, help="Root of the tree.")
     parser.add_argument("--against", metavar="REV", help="Compare with a git revision.")
-    parser.add_argument("--json", action="store_true", help="Print JSON, with every list.")
-    parser.add_argument("--mermaid", action="store_true", help="Print the picture of the rooms.")
     parser.add_argument("--update", metavar="FILE", type=Path, help="Renew the picture in a file.")
     return parser.parse_args()
 
@@ -42,11 +35,6 @@ def _before(arguments: argparse.Namespace) -> Measures | None:
         return None
     with tree_at(arguments.against, arguments.path) as tree:
         return measure(tree)
-
-
-def _json(now: Measures, before: Measures | None) -> str:
-    trees = {"now": asdict(now)} | ({"before": asdict(before)} if before else {})
-    return json.dumps(trees, indent=2)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,6 @@ def test_labels_are_written_into_the_record_without_a_flow_run_and_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
-    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
     alive = Liveness(alive=True, detail="")
     monkeypatch.setattr(files, "liveness_of", lambda rows, _: [alive] * len(rows))
     monkeypatch.setattr(files, "call_flow", lambda *_, **__: pytest.fail("a flow was run"))

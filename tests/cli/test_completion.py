@@ -16,7 +16,6 @@ from tests.builders import REVISION, a_spec
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MOORAGE_HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
     return tmp_path / "home"
 
 

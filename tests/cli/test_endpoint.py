@@ -25,7 +25,6 @@ from tests.adapters.ledger.test_sleep import asleep
 def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
     monkeypatch.setattr(out, "_width", WIDE)
     monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
-    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
     with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
         yield ledger
 

@@ -25,7 +25,6 @@ from tests.adapters.ledger.test_routes import started, switch
 def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
     """A ledger in which tiny.v1 serves."""
     monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
-    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
     with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
         switch(ledger, started(ledger))
         yield ledger

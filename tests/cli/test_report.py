@@ -18,7 +18,6 @@ from tests.builders import REVISION, a_spec
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MOORAGE_HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
     (tmp_path / "home").mkdir()
     ledger = Ledger(f"sqlite:///{tmp_path / 'home' / 'ledger.db'}")
     ledger.releases.begin(a_spec(name="tiny-llama"), REVISION, "")

@@ -21,7 +21,6 @@ def test_a_release_that_nobody_finishes_names_the_way_out(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, at_work: bool, left: bool
 ) -> None:
     monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
-    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
     ledger = open_ledger()
     ledger.releases.begin(a_spec(), REVISION, "")
     lock = ledger.locks.holding("tiny", wait_seconds=0) if at_work else nullcontext()
@@ -37,7 +36,6 @@ def test_a_stop_that_failed_is_shown_beside_the_release_that_serves_by_now(
 ) -> None:
     """Its host was away: it may still run there, and keeps its claims."""
     monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
-    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
     releases = open_ledger().releases
     for _ in range(2):
         release = releases.begin(a_spec(), REVISION, "")

@@ -29,7 +29,7 @@ from tests.engines.planning import (
     NPUS,
     OLD_DRIVER,
     OWN,
-    OWN_RUN,
+    OWN_ENGINE,
     OWN_START,
     PPUS,
     ROCM,
@@ -454,27 +454,12 @@ CASES: dict[str, Callable[[], LaunchPlan]] = {
         {"engine": {"name": "transformers", "command": OWN}}, CPU
     ),
     "own_command_gpus": lambda: planned(
-        {
-            "engine": {
-                "name": "vllm",
-                "command": [*OWN_RUN, "--at={{host_ip}}", "--mode={{MODE}}", "{{other}}"],
-                "env": {"MODE": "a b"},
-                "image": "own:1",
-            },
-            "placement": {"accelerators": 2},
-        },
+        {"engine": {"name": "vllm", **OWN_ENGINE}, "placement": {"accelerators": 2}},
         GPU,
         an_image(reference="own:1", digest=""),
     ),
     "unnamed_command_gpus": lambda: planned(
-        {
-            "engine": {
-                "command": [*OWN_RUN, "--at={{host_ip}}", "--mode={{MODE}}", "{{other}}"],
-                "env": {"MODE": "a b"},
-                "image": "own:1",
-            },
-            "placement": {"accelerators": 2},
-        },
+        {"engine": OWN_ENGINE, "placement": {"accelerators": 2}},
         GPU,
         an_image(reference="own:1", digest=""),
     ),

@@ -58,6 +58,11 @@ PPUS = a_host(accelerators=tuple(an_accelerator(type="hggc", index=index) for in
 GAUDIS = a_host(accelerators=tuple(an_accelerator(type="hpu", index=index) for index in range(2)))
 KEPT = "/home/moorage/cache"
 OWN_RUN = ["acme", "{{model_path}}", "--ids={{accelerator_ids}}", "--n={{accelerator_count}}"]
+OWN_ENGINE = {
+    "command": [*OWN_RUN, "--at={{host_ip}}", "--mode={{MODE}}", "{{other}}"],
+    "env": {"MODE": "a b"},
+    "image": "own:1",
+}
 OWN_START = "{{model_path}} --quick --max-model-len 4096"
 OLD_DRIVER = a_host(accelerators=(an_accelerator(runtime_version="12.4"),))
 CUSTOM = {

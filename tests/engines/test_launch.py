@@ -3,9 +3,8 @@ from __future__ import annotations
 import pytest
 
 from moorage.engines.labels import LABEL_REPLICA
-from moorage.engines.launch import ContainerSpec, LaunchPlan, split_off, start_groups
-from moorage.spec import EngineName
-from tests.builders import a_container
+from moorage.engines.launch import ContainerSpec, split_off, start_groups
+from tests.builders import a_container, a_plan
 
 
 def container(replica: int, host: str, *devices: str, kind: str = "cuda") -> ContainerSpec:
@@ -15,9 +14,7 @@ def container(replica: int, host: str, *devices: str, kind: str = "cuda") -> Con
 
 
 def turns(*containers: ContainerSpec) -> list[list[str]]:
-    plan = LaunchPlan(
-        release="tiny.v1", engine=EngineName.VLLM, engine_version="0.32.0", containers=containers
-    )
+    plan = a_plan(*containers)
     parts = start_groups(plan)
     assert {part.release for part in parts} == {"tiny.v1"}
     return [[one.name for one in part.containers] for part in parts]
@@ -80,12 +77,7 @@ def test_a_share_of_the_replicas_is_rounded_up_and_keeps_replicas_whole(
     replicas: int, share: float, first: int
 ) -> None:
     containers = [container(number, host) for number in range(replicas) for host in ("a", "b")]
-    plan = LaunchPlan(
-        release="tiny.v1",
-        engine=EngineName.VLLM,
-        engine_version="0.32.0",
-        containers=tuple(containers),
-    )
+    plan = a_plan(*containers)
     one, rest = split_off(plan, share)
     assert (len(one.containers), len(rest.containers)) == (2 * first, 2 * (replicas - first))
     assert (*one.containers, *rest.containers) == plan.containers

@@ -10,8 +10,7 @@ from moorage.engines.flags import Flag
 from moorage.engines.labels import LABEL_ROLE
 from moorage.engines.launch import LaunchPlan
 from moorage.engines.recovery import Remedy, correction_for, with_correction
-from moorage.spec import EngineName
-from tests.builders import a_container, a_spec
+from tests.builders import a_container, a_plan, a_spec
 
 REMEDY = Remedy(
     option="--max-model-len",
@@ -31,11 +30,9 @@ def flag(*tokens: str, origin: Origin = Origin.DERIVED) -> Flag:
     return Flag(tokens=tokens, origin=origin, reason="")
 
 
-def a_plan(*flags: Flag) -> LaunchPlan:
+def planned(*flags: Flag) -> LaunchPlan:
     containers = tuple(a_container(name=name, command=flags) for name in (FIRST, SECOND))
-    return LaunchPlan(
-        release="tiny.v1", engine=EngineName.VLLM, engine_version="0.32.0", containers=containers
-    )
+    return a_plan(*containers)
 
 
 def test_a_correction_holds_both_numbers_and_the_line_that_names_the_new_one() -> None:
@@ -85,7 +82,7 @@ def test_without_a_remedy_there_is_no_correction() -> None:
     ],
 )
 def test_the_planned_value_gives_way_to_the_corrected_one(command: tuple[Flag, ...]) -> None:
-    plan = with_correction(a_plan(*command), corrected(), {FIRST, SECOND})
+    plan = with_correction(planned(*command), corrected(), {FIRST, SECOND})
     for container in plan.containers:
         assert container.argv == ("vllm", "serve", "/m", "--port", "1", "--max-model-len", "4096")
         assert container.command[-1].origin == Origin.DERIVED
@@ -94,12 +91,12 @@ def test_the_planned_value_gives_way_to_the_corrected_one(command: tuple[Flag, .
 
 def test_the_users_words_stay_and_the_correction_after_them_counts() -> None:
     words = flag("--max-model-len", "8192", "--enforce-eager", origin=Origin.USER)
-    plan = with_correction(a_plan(flag("vllm", "serve", "/m"), words), corrected(), {FIRST})
+    plan = with_correction(planned(flag("vllm", "serve", "/m"), words), corrected(), {FIRST})
     assert plan.containers[0].argv[3:] == (*words.tokens, "--max-model-len", "4096")
 
 
 def test_a_container_that_runs_is_left_as_it_is_and_the_plan_warns() -> None:
-    before = a_plan(flag("vllm", "serve", "/m"), flag("--max-model-len", "8192"))
+    before = planned(flag("vllm", "serve", "/m"), flag("--max-model-len", "8192"))
     plan = with_correction(before, corrected(), {SECOND})
     assert plan.containers[0] == before.containers[0]
     assert plan.containers[1].argv[-2:] == ("--max-model-len", "4096")
@@ -118,6 +115,6 @@ def test_what_only_joins_the_hosts_is_never_corrected() -> None:
         )
         for name in names
     )
-    plan = a_plan().model_copy(update={"containers": containers})
+    plan = planned().model_copy(update={"containers": containers})
     found = with_correction(plan, corrected(), names)
     assert ["--max-model-len" in c.argv for c in found.containers] == [False, True, False]

@@ -16,19 +16,16 @@ from prefect.client.schemas.objects import State
 from flows.load_adapter import load_adapter
 from flows.unload_adapter import unload_adapter
 from moorage.common.failures import Cause, Failure
-from moorage.engines.launch import LaunchPlan
-from moorage.engines.workload import Workload
 from moorage.models.pin import Pin
 from moorage.policy.request import Channel
 from moorage.releases.states import ReleaseState
 from moorage.spec import AdapterSpec
-from tasks import context
 from tasks.context import ledger, settings
 from tasks.policy import channel_scope
-from tests.builders import REVISION, a_container, a_profile, a_release, a_spec
+from tests.builders import REVISION, a_container, a_plan, a_profile, a_release, a_spec, a_workload
 from tests.hub.tiny import safetensors
 
-pytestmark = [pytest.mark.server, pytest.mark.usefixtures("flows_run_there")]
+pytestmark = [pytest.mark.server, pytest.mark.usefixtures("own_home", "flows_run_there")]
 
 MODEL = "tiny"
 CONFIG = {"peft_type": "LORA", "r": 4}
@@ -84,14 +81,6 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
 
-@pytest.fixture(autouse=True)
-def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
-    yield
-    context._open.cache_clear()
-
-
 @pytest.fixture
 def replicas() -> Iterator[tuple[Replica, Replica]]:
     """Two replicas that the ledger knows as a running release."""
@@ -100,13 +89,9 @@ def replicas() -> Iterator[tuple[Replica, Replica]]:
     identity = ledger().releases.begin(spec, REVISION, "")
     names = [f"moorage-{identity}-r{number}-leader" for number in range(2)]
     for name, replica in zip(names, pair, strict=True):
-        ledger().workloads.put(identity, _workload(identity, name, replica.endpoint))
-    plan = LaunchPlan(
-        release=identity,
-        engine="vllm",
-        engine_version="0.32.0",
-        containers=tuple(a_container(name=name) for name in names),
-    )
+        own = {"release": identity, "ledger": ledger().identity, "endpoint": replica.endpoint}
+        ledger().workloads.put(identity, a_workload(name, **own))
+    plan = a_plan(*(a_container(name=name) for name in names), release=identity)
     for state in (ReleaseState.SCHEDULED, ReleaseState.STARTING):
         ledger().releases.move(identity, state)
     profile = a_profile(has_chat_template=False)
@@ -267,15 +252,3 @@ def assert_nothing_loaded_by_name(replicas: tuple[Replica, Replica]) -> None:
 def assert_nothing_is_loaded(replicas: tuple[Replica, Replica]) -> None:
     assert_nothing_loaded_by_name(replicas)
     assert list(settings().adapters_folder(MODEL).iterdir()) == []
-
-
-def _workload(release: str, name: str, endpoint: str) -> Workload:
-    return Workload(
-        name=name,
-        release=release,
-        ledger=ledger().identity,
-        host="local",
-        address="local",
-        runtime="process",
-        endpoint=endpoint,
-    )

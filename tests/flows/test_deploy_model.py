@@ -21,10 +21,9 @@ from moorage.engines.workload import Workload
 from moorage.readiness.protocol import Readiness
 from moorage.readiness.smoke_test import SmokeTestResult
 from moorage.releases.release import Release
-from moorage.spec import EngineName
 from tasks.journal import Journal
 from tasks.release import ReleaseDraft
-from tests.builders import a_container, a_profile, a_release, a_spec
+from tests.builders import a_container, a_plan, a_profile, a_release, a_spec
 
 LENGTH = "--max-model-len"
 REFUSES = Failure(
@@ -101,9 +100,7 @@ def in_two_turns() -> LaunchPlan:
         )
         for replica in (0, 1)
     )
-    return LaunchPlan(
-        release="tiny.v1", engine=EngineName.VLLM, engine_version="0.32.0", containers=containers
-    )
+    return a_plan(*containers)
 
 
 def started(before: Release | None = None, back_to: str = "", **spec: Any) -> Release:

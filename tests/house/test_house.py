@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -76,14 +75,13 @@ def test_another_revision_is_read_out_of_git(tmp_path: Path) -> None:
         assert "tasks.later" not in tree.modules
 
 
-def test_the_command_prints_json(
+def test_the_command_prints_a_table(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_tree(tmp_path, FILES)
-    monkeypatch.setattr(sys, "argv", ["house", str(tmp_path), "--json"])
+    monkeypatch.setattr(sys, "argv", ["house", str(tmp_path)])
     main()
-    printed = json.loads(capsys.readouterr().out)
-    assert printed["now"]["rooms"]["spec"] == {"files": 3, "lines": 42}
+    assert re.search(r"^\| spec +\| 3, 42 ", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_the_picture_leaves_out_what_a_longer_way_says(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from moorage.common.failures import Cause, Failure
-from moorage.engines.launch import LaunchPlan
 from moorage.engines.workload import Workload
 from moorage.models.assets import Asset
 from moorage.models.pin import AssetRole, Pin
@@ -20,14 +19,7 @@ from moorage.releases.loaded_adapters import (
     without_adapter,
 )
 from moorage.releases.release_row import ReleaseRow
-from tests.builders import (
-    a_companion,
-    a_container,
-    a_release,
-    a_row,
-    a_spec,
-    a_workload,
-)
+from tests.builders import a_companion, a_container, a_plan, a_release, a_row, a_spec, a_workload
 
 UPDATES = {
     "lora": [{"name": "judge", "source": "file:///adapters/judge"}],
@@ -45,9 +37,7 @@ def two(*first: Pin, second: tuple[Pin, ...] = ()) -> tuple[Workload, ...]:
 
 def row(*workloads: Workload, wish: dict[str, Any] = UPDATES) -> ReleaseRow:
     spec = a_spec(**wish)
-    plan = LaunchPlan(
-        release="tiny.v1", engine="vllm", engine_version="0.32.0", containers=(a_container(),)
-    )
+    plan = a_plan(a_container())
     return a_row(a_release(spec=spec, plan=plan), workloads=workloads or two())
 
 

@@ -10,13 +10,11 @@ import pytest
 
 from moorage.adapters.engines.engine_http import Question
 from moorage.common.failures import Cause, Failure
-from moorage.engines.launch import LaunchPlan
 from moorage.readiness.acceptance import ROUNDS, Acceptance, LoadFigures, Sample
 from moorage.releases.release_row import ReleaseRow
-from moorage.spec import EngineName
 from moorage.spec.acceptance import TURNS
 from tasks import acceptance as step
-from tests.builders import a_profile, a_release, a_row, a_spec, a_workload
+from tests.builders import a_plan, a_profile, a_release, a_row, a_spec, a_workload
 
 NEW, OLD = "http://new", "http://old"
 LOAD = {"requests": 8, "concurrency": 2, "max_slowdown": 1.5}
@@ -60,7 +58,7 @@ def loaded(
 ) -> Acceptance:
     monkeypatch.setattr(step, "send_load", engines.send)
     spec = a_spec(readiness={"acceptance": {**LOAD, **load}})
-    plan = LaunchPlan(release="tiny.v2", engine=EngineName.VLLM, engine_version="", containers=())
+    plan = a_plan(release="tiny.v2")
     new = (a_workload("new", endpoint=NEW), a_workload("other", endpoint=NEW, replica=1))
     return asyncio.run(
         step.acceptance(spec, a_profile(), plan, new, serving_release() if old else None)
@@ -68,7 +66,7 @@ def loaded(
 
 
 def serving_release() -> ReleaseRow:
-    plan = LaunchPlan(release="tiny.v1", engine=EngineName.VLLM, engine_version="", containers=())
+    plan = a_plan()
     old = (a_workload("old", endpoint=OLD),)
     return a_row(a_release(plan=plan, profile=a_profile()), workloads=old)
 

@@ -34,7 +34,6 @@ MADE = FilesChoice(pattern=MIDDLE, reason="", verdicts=())
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
     sizes = ((LARGE, 300_000), (MIDDLE, 200_000), (SMALL, 100_000))
     files = {name: gguf({"a": (F32, [size])}, 4 * size) for name, size in sizes}
     with Hub({REPO: {"README.md": b"tiny", **files}, PLAIN: model()}) as hub:

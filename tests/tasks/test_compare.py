@@ -10,16 +10,15 @@ from prefect.states import Completed
 
 from flows import reconcile_fleet
 from moorage.common.failures import Cause, Failure
-from moorage.engines.launch import LaunchPlan
 from moorage.inventory.fleet import Fleet
 from moorage.operations.reconcile.actions import Action, ActionKind
 from moorage.readiness.protocol import Readiness
 from moorage.releases.states import ReleaseState
-from moorage.spec import EngineName, RuntimeName
+from moorage.spec import RuntimeName
 from tasks import compare
 from tasks.compare import decision_scope, superseded_since
 from tasks.context import ledger
-from tests.builders import REVISION, a_release, a_spec, a_workload
+from tests.builders import REVISION, a_plan, a_release, a_spec, a_workload
 
 pytestmark = pytest.mark.usefixtures("own_home")
 
@@ -34,7 +33,7 @@ def ran(*states: ReleaseState) -> str:
     own.move(new, S.STARTING)
     made: dict[str, Any] = {
         "replaced": before.id if before else "",
-        "plan": LaunchPlan(release=new, engine=EngineName.VLLM, engine_version="", containers=()),
+        "plan": a_plan(release=new),
         "readiness": (Readiness(workload="leader", endpoint="", probes=()),),
     }
     own.take_over(a_release(new, **made))

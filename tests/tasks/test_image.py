@@ -15,14 +15,12 @@ import pytest
 from moorage.adapters.docker.images import DockerImages
 from moorage.adapters.secrets import read_secrets
 from moorage.common.failures import Cause, ExitCode, Failure
-from moorage.engines.launch import LaunchPlan
 from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.registries import Registries
 from moorage.inventory.survey.facts import ARCHITECTURES
 from moorage.placement.placement import Placed
 from moorage.releases.release_row import ReleaseRow
-from moorage.spec import EngineName
 from tasks.image import choose_image, image_drift, pull_image, restore_image
 from tests.builders import (
     a_container,
@@ -30,6 +28,7 @@ from tests.builders import (
     a_host,
     a_model,
     a_placement,
+    a_plan,
     a_profile,
     a_release,
     a_row,
@@ -174,12 +173,7 @@ async def test_a_release_that_starts_again_has_the_same_image_again(
     docker.from_env().images.remove(image.identity, force=True)
 
     container = a_container(runtime="docker", image=image.pinned)
-    plan = LaunchPlan(
-        release="tiny.v1",
-        engine=EngineName.VLLM,
-        engine_version="0.32.0",
-        containers=(container,),
-    )
+    plan = a_plan(container)
     restore_image(a_release(image=image, plan=plan))
     there = DockerImages("local").find(image.pinned)
     assert there

@@ -19,7 +19,6 @@ from moorage.memory.calibration import Measurement
 from moorage.placement.placement import Placed
 from moorage.readiness.engine_facts import EngineFacts
 from moorage.spec import EngineName, RuntimeName
-from tasks import context
 from tasks import measure as step
 from tasks.context import ledger
 from tasks.journal import journal
@@ -33,12 +32,15 @@ from tests.builders import (
     a_measurement,
     a_model,
     a_placement,
+    a_plan,
     a_profile,
     a_release,
     a_spec,
 )
 from tests.prefect_server import free_port
 from tests.tasks.test_journal import Ear
+
+pytestmark = pytest.mark.usefixtures("own_home")
 
 LOG = (
     "(Worker pid=36) INFO 11-21 03:31:14 [cpu_worker.py:260] Explicitly set (1.0/16.46) GiB for KV"
@@ -52,19 +54,9 @@ ANSWERS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
-    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
-    yield tmp_path
-    context._open.cache_clear()
-
-
 def planned(*names: str, engine: EngineName = EngineName.VLLM, **changes: Any) -> LaunchPlan:
     containers = tuple(a_container(name=name, **changes) for name in names)
-    return LaunchPlan(
-        release="tiny.v1", engine=engine, engine_version="0.32.0", containers=containers
-    )
+    return a_plan(*containers, engine=engine)
 
 
 def logged(home: Path, workload: str, text: str) -> None:
@@ -88,9 +80,9 @@ def measured(plan: LaunchPlan) -> tuple[tuple[Measurement, ...], Ear]:
     return found, ear
 
 
-def test_each_workload_is_recorded_with_what_it_said(home: Path) -> None:
-    logged(home, "one", LOG)
-    logged(home, "other", LOG.replace("1.0/", "2.0/"))
+def test_each_workload_is_recorded_with_what_it_said(tmp_path: Path) -> None:
+    logged(tmp_path, "one", LOG)
+    logged(tmp_path, "other", LOG.replace("1.0/", "2.0/"))
     found, ear = measured(planned("one", "other"))
     assert [(one.workload, one.measured.kv_cache_bytes) for one in found] == [
         ("one", GIB),
@@ -102,30 +94,30 @@ def test_each_workload_is_recorded_with_what_it_said(home: Path) -> None:
     assert ear.heard == ["measure started", "measure ended: KV cache 1.0 GiB"]
 
 
-def test_the_whole_log_of_a_start_is_read(home: Path) -> None:
-    logged(home, "one", LOG + "INFO something else\n" * 5000)
+def test_the_whole_log_of_a_start_is_read(tmp_path: Path) -> None:
+    logged(tmp_path, "one", LOG + "INFO something else\n" * 5000)
     assert len(measured(planned("one"))[0]) == 1
 
 
 @pytest.mark.parametrize("text", ["", "INFO:     Application startup complete.\n"])
-def test_an_engine_that_logs_nothing_about_memory_has_no_record(home: Path, text: str) -> None:
-    logged(home, "one", text)
+def test_an_engine_that_logs_nothing_about_memory_has_no_record(tmp_path: Path, text: str) -> None:
+    logged(tmp_path, "one", text)
     found, ear = measured(planned("one"))
     assert found == ()
     assert ear.heard[-1] == "measure ended: the engine logged nothing about memory"
 
 
-def test_an_engine_whose_log_nobody_can_read_is_not_asked(home: Path) -> None:
-    logged(home, "one", LOG)
+def test_an_engine_whose_log_nobody_can_read_is_not_asked(tmp_path: Path) -> None:
+    logged(tmp_path, "one", LOG)
     found, ear = measured(planned("one", engine=EngineName.TRANSFORMERS))
     assert (found, ear.heard) == ((), [])
 
 
-def test_a_log_that_cannot_be_read_is_told_and_nothing_else(home: Path) -> None:
+def test_a_log_that_cannot_be_read_is_told_and_nothing_else(tmp_path: Path) -> None:
     away = a_container(name="away", runtime=RuntimeName.DOCKER, address="tcp://127.0.0.1:1")
     plan = planned("one")
     plan = plan.model_copy(update={"containers": (away, *plan.containers)})
-    logged(home, "one", LOG)
+    logged(tmp_path, "one", LOG)
     found, ear = measured(plan)
     assert [one.workload for one in found] == ["one"]
     assert ear.heard[1].startswith("what away logged about memory could not be read: The container")
@@ -175,12 +167,7 @@ def port() -> Iterator[int]:
 def read(
     port: int, environment: tuple[Variable, ...] = (), *measured: Any
 ) -> tuple[tuple[EngineFacts, ...], Ear]:
-    plan = LaunchPlan(
-        release="tiny.v1",
-        engine=EngineName.VLLM,
-        engine_version="0.32.0",
-        containers=(a_container(port=port, environment=environment),),
-    )
+    plan = a_plan(a_container(port=port, environment=environment))
     ear = Ear()
     with journal(ear):
         return asyncio.run(read_facts.fn(plan, measured)), ear

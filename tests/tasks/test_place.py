@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +17,6 @@ from moorage.placement.engine import Engines
 from moorage.placement.placement import Analyzed, Placed, Placement
 from moorage.placement.propose import propose
 from moorage.releases.states import ReleaseState
-from tasks import context
 from tasks import place as module
 from tasks.context import ledger, settings
 from tasks.place import CLAIM_ATTEMPTS, place
@@ -41,16 +39,11 @@ def rival() -> Iterator[Team]:
 
 
 @pytest.fixture(autouse=True)
-def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
-    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
-
+def _no_artifacts(own_home: None, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
     async def nothing(*_: Any) -> None:
         """Artifacts need a server."""
 
     monkeypatch.setattr(module, "show_markdown", nothing)
-    yield
-    context._open.cache_clear()
 
 
 def claim(_worker: int, url: str, claims: Sequence[Claim]) -> str:

@@ -27,16 +27,12 @@ from tests.builders import (
     a_spec,
 )
 
+pytestmark = pytest.mark.usefixtures("own_home")
+
 TYPO = ["--max-modle-len 4096"]
 VLLM = {"name": "vllm", "runtime": "docker", "args": TYPO}
 INSTALLED = Program(engine=EngineName.VLLM, path="/opt/vllm/bin/vllm", version="0.17.0")
 NEWER = Program(engine=EngineName.TRANSFORMERS, path="/opt/bin/transformers", version="9.9.0")
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
-    return tmp_path
 
 
 async def noted(host: HostSnapshot, **wish: Any) -> tuple[str, ...]:
@@ -74,7 +70,9 @@ async def test_an_installed_program_counts_with_its_own_version() -> None:
     assert await noted(host, engine=engine, placement=ON_CPU) == ()
 
 
-async def test_an_image_of_unknown_version_is_known_once_its_schema_is_there(home: Path) -> None:
+async def test_an_image_of_unknown_version_is_known_once_its_schema_is_there(
+    tmp_path: Path,
+) -> None:
     digest = "sha256:" + "ab" * 32
     engine = {"name": "vllm", "image": f"acme/vllm@{digest}", "args": ["--acme"]}
     (note,) = await noted(a_host(), engine=engine)
@@ -82,7 +80,7 @@ async def test_an_image_of_unknown_version_is_known_once_its_schema_is_there(hom
 
     own = Argument(options=("--acme",), kind=Kind.INTEGER)
     schema = Schema(engine="vllm", version="0.32.0+acme", arguments=(own,))
-    SchemaStore(home).keep(schema, (digest,))
+    SchemaStore(tmp_path).keep(schema, (digest,))
     with pytest.raises(Failure, match="its value is missing"):
         await noted(a_host(), engine=engine)
 

@@ -8,12 +8,10 @@ import pytest
 
 from moorage.adapters.hosts.observation import Observation
 from moorage.common.failures import Cause, Failure
-from moorage.engines.launch import LaunchPlan
 from moorage.engines.workload import Workload
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.releases.release_row import ASLEEP, ReleaseRow
 from moorage.releases.states import ReleaseState
-from moorage.spec import EngineName
 from tasks import sleep, stopping
 from tasks.context import ledger
 from tests.builders import (
@@ -21,6 +19,7 @@ from tests.builders import (
     a_fleet,
     a_host,
     a_placement,
+    a_plan,
     a_release,
     a_spec,
     a_workload,
@@ -55,7 +54,7 @@ def placed(*states: ReleaseState) -> ReleaseRow:
     release = own.begin(SPEC, REVISION, "")
     for state in (ReleaseState.SCHEDULED, ReleaseState.STARTING):
         own.move(release, state)
-    plan = LaunchPlan(release=release, engine=EngineName.VLLM, engine_version="", containers=())
+    plan = a_plan(release=release)
     own.take_over(a_release(release, spec=SPEC, placement=PLACEMENT, plan=plan))
     ledger().workloads.put(release, a_workload(release=release, host="gpu-1"))
     for state in states:

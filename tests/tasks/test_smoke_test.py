@@ -9,15 +9,14 @@ from typing import Any
 import pytest
 
 from moorage.common.failures import Cause, Failure
-from moorage.engines.launch import LaunchPlan
 from moorage.readiness.protocol import Probe
 from moorage.readiness.smoke_test import Answer, SmokeTestResult
 from moorage.releases.release import Release
-from moorage.spec import EngineName, Mode
+from moorage.spec import Mode
 from tasks import smoke_test as step
-from tests.builders import a_profile, a_release, a_spec, a_workload
+from tests.builders import a_plan, a_profile, a_release, a_spec, a_workload
 
-PLAN = LaunchPlan(release="tiny.v2", engine=EngineName.VLLM, engine_version="", containers=())
+PLAN = a_plan(release="tiny.v2")
 ASKED = {"prompts": [{"prompt": "2+2=", "expect": "4", "max_seconds": 1}]}
 
 

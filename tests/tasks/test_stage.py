@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,10 +15,12 @@ from moorage.models.source import ResolvedModel
 from moorage.placement.placement import Placed
 from moorage.releases.states import ReleaseState
 from moorage.spec import ModelSpec
-from tasks import context, stage
+from tasks import stage
 from tasks.context import ledger
 from tasks.stage import Fetched, before_fetching, fetch
 from tests.builders import a_fleet, a_host, a_model, a_placement, a_profile, a_spec
+
+pytestmark = pytest.mark.usefixtures("own_home")
 
 FLEET = Fleet(hosts=(Host(name="gpu-1"),))
 HOST = a_host(address="local")
@@ -38,14 +39,6 @@ class Daemon:
     def remove(self, name: str) -> None:
         if name not in self.used:
             self.there.discard(name)
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
-    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
-    yield tmp_path
-    context._open.cache_clear()
 
 
 @pytest.fixture
@@ -90,11 +83,11 @@ def before() -> Fetched:
 
 @pytest.mark.parametrize("complete", [True, False])
 def test_what_was_fetched_is_gone_and_what_was_there_stays(
-    home: Path, daemon: Daemon, complete: bool
+    tmp_path: Path, daemon: Daemon, complete: bool
 ) -> None:
-    kept = stored(home, OLD)
+    kept = stored(tmp_path, OLD)
     found = before()
-    brought = stored(home, NEW, complete=complete)
+    brought = stored(tmp_path, NEW, complete=complete)
     daemon.there |= {"vllm/vllm-openai:v1", "vllm/vllm-openai@sha256:1", "redis:8"}
     for _ in range(2):
         found.remove()
@@ -103,16 +96,16 @@ def test_what_was_fetched_is_gone_and_what_was_there_stays(
         assert daemon.there == {"postgres:17", "redis:8"}
 
 
-def test_nothing_happens_where_nothing_was_fetched(home: Path, daemon: Daemon) -> None:
-    there = stored(home, NEW)
+def test_nothing_happens_where_nothing_was_fetched(tmp_path: Path, daemon: Daemon) -> None:
+    there = stored(tmp_path, NEW)
     daemon.there.add("vllm/vllm-openai:v1")
     before().remove()
     assert there.exists()
     assert "vllm/vllm-openai:v1" in daemon.there
 
 
-def test_what_another_release_needs_stays(home: Path, daemon: Daemon) -> None:
-    found, brought = before(), stored(home, NEW)
+def test_what_another_release_needs_stays(tmp_path: Path, daemon: Daemon) -> None:
+    found, brought = before(), stored(tmp_path, NEW)
     daemon.there.add("vllm/vllm-openai:v1")
     other = ledger().releases.begin(spec_of("other"), NEW, "")
     found.remove()

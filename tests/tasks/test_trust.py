@@ -19,14 +19,9 @@ from tests.local_registry import LocalRegistry, require_registry
 from tests.tasks.test_image import ARCHITECTURE, TAG, planned, pulled
 from tests.uploads import layer, upload_image
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.usefixtures("own_home")]
 
 Start = Callable[..., LocalRegistry]
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path / "home"))
 
 
 @pytest.fixture(scope="module")

@@ -6,39 +6,28 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
-from pathlib import Path
 
 import pytest
 
 from moorage.adapters.hosts.observation import Observation
 from moorage.common.failures import Cause, Failure
 from moorage.engines.labels import LABEL_ROLE
-from moorage.engines.launch import ContainerSpec, LaunchPlan
+from moorage.engines.launch import ContainerSpec
 from moorage.engines.workload import Workload
 from moorage.placement.role import Role
 from moorage.spec import EngineName, RuntimeName
 from tasks import workloads
 from tasks.workloads import must_listen, start_part, stop_all
-from tests.builders import a_container, a_row
+from tests.builders import a_container, a_plan, a_row, a_workload
+
+pytestmark = pytest.mark.usefixtures("own_home")
 
 GRACE = 30.0
 
 
-@pytest.fixture(autouse=True)
-def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
-
-
 def workload(replica: int, role: Role = Role.LEADER) -> Workload:
-    return Workload(
-        name=f"moorage-tiny.v1-r{replica}-{role}",
-        release="tiny.v1",
-        role=role,
-        replica=replica,
-        host=f"gpu-{replica}",
-        address="local",
-        runtime=RuntimeName.DOCKER,
-    )
+    name, host = f"moorage-tiny.v1-r{replica}-{role}", f"gpu-{replica}"
+    return a_workload(name, role=role, replica=replica, host=host, runtime=RuntimeName.DOCKER)
 
 
 REPLICAS = [workload(number) for number in range(3)]
@@ -163,9 +152,7 @@ def test_what_another_program_would_answer_for_is_not_started(
     started = list[str]()
     monkeypatch.setattr(workloads, "start", lambda _release, spec: started.append(spec.name))
     spec = a_container(port=listener if taken else 1)
-    part = LaunchPlan(
-        release="tiny.v1", engine=EngineName.VLLM, engine_version="", containers=(spec,)
-    )
+    part = a_plan(spec)
     refusal = pytest.raises(Failure, match=f"another program listens on 127.0.0.1:{listener}")
     with nullcontext() if begun else refusal:
         start_part(a_row(), part)

@@ -1,1 +1,0 @@
-../moorage/adapters/engines/extract_vllm_schema.py
