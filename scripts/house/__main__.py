@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from scripts.house.measures import Measures, measure
+from scripts.house.measures import measure, size_of
 from scripts.house.page import picture, table, update
-from scripts.house.source_tree import SourceTree, tree_at
+from scripts.house.source_tree import SourceTree, descendants, tree_at
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -19,7 +19,7 @@ def main() -> None:
     if arguments.update:
         update(arguments.update, picture(tree))
     else:
-        print(table(measure(tree), _before(arguments)))
+        print(_table(tree, arguments.against))
 
 
 def _arguments() -> argparse.Namespace:
@@ -30,11 +30,14 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _before(arguments: argparse.Namespace) -> Measures | None:
-    if not arguments.against:
-        return None
-    with tree_at(arguments.against, arguments.path) as tree:
-        return measure(tree)
+def _table(tree: SourceTree, revision: str | None) -> str:
+    now = measure(tree)
+    if revision is None:
+        return table(now)
+    paths = descendants(revision, tree.root)
+    kept = size_of(one for one in tree.modules.values() if one.path in paths)
+    with tree_at(revision, tree.root) as earlier:
+        return table(now, measure(earlier), kept)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -56,6 +56,12 @@ class Measures:
         return RoomSize(sum(one.files for one in sizes), sum(one.lines for one in sizes))
 
 
+def size_of(modules: Iterable[Module]) -> RoomSize:
+    """Files and lines of some modules."""
+    lines = [module.lines for module in modules]
+    return RoomSize(len(lines), sum(lines))
+
+
 def measure(tree: SourceTree) -> Measures:
     """Measure a source tree."""
     layers, modules = Layers.of(tree.root), list(tree.modules.values())
@@ -73,12 +79,11 @@ def measure(tree: SourceTree) -> Measures:
 
 
 def _rooms(modules: list[Module], order: tuple[str, ...]) -> dict[str, RoomSize]:
-    files = Counter(module.room for module in modules)
-    lines: Counter[str] = Counter()
+    found = defaultdict[str, list[Module]](list)
     for module in modules:
-        lines[module.room] += module.lines
-    ordered = [*order, *sorted(files.keys() - set(order))]
-    return {room: RoomSize(files[room], lines[room]) for room in ordered if files[room]}
+        found[module.room].append(module)
+    ordered = [*order, *sorted(found.keys() - set(order))]
+    return {room: size_of(found[room]) for room in ordered if room in found}
 
 
 def _duplicates(files: list[Module]) -> dict[str, list[str]]:

@@ -13,17 +13,23 @@ BEGIN, END = "<!-- rooms: begin -->", "<!-- rooms: end -->"
 """The lines before and after the picture in a document."""
 
 
-def table(now: Measures, before: Measures | None = None) -> str:
+def table(now: Measures, before: Measures | None = None, kept: RoomSize | None = None) -> str:
     """Markdown with the counts, the rooms, and the lists behind the current counts.
 
     Args:
         now: Measures of the current tree.
         before: Measures of another tree, in a separate column.
+        kept: Size of the current files that were in the other tree, under whatever name.
     """
     trees = [now] if before is None else [before, now]
     heads = ["now"] if before is None else ["before", "now"]
     counts = [_counts(one) for one in trees]
     rows = [[name, *(str(one[name]) for one in counts)] for name in counts[0]]
+    if before and kept:
+        rows += [
+            ["lines of the files of before", str(before.total.lines), str(kept.lines)],
+            ["the files of before", str(before.total.files), str(kept.files)],
+        ]
     rooms = dict.fromkeys(room for one in reversed(trees) for room in one.rooms)
     sizes = [[room, *(_size(one.rooms.get(room)) for one in trees)] for room in rooms]
     parts = [

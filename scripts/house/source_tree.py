@@ -136,6 +136,31 @@ def tree_at(revision: str, root: Path) -> Iterator[SourceTree]:
         yield SourceTree(Path(folder))
 
 
+def descendants(revision: str, root: Path) -> frozenset[str]:
+    """Today's paths of the files that were there at a git revision, by the renames that git sees.
+
+    A file that was split is the part that git takes for it; the other parts count as new.
+    """
+    there = set(_git(root, "ls-tree", "-r", "--name-only", revision))
+    history = ["--reverse", "--topo-order", "--no-merges", "--format="]
+    steps = ["--name-status", "-M", "--diff-filter=DR"]
+    fields = iter(_git(root, "log", *history, *steps, f"{revision}..HEAD"))
+    for status in fields:
+        old = next(fields)
+        new = next(fields) if status.startswith("R") else ""
+        if old in there:
+            there.remove(old)
+            there.add(new)
+    return frozenset(there - {""})
+
+
+def _git(root: Path, command: str, *options: str) -> list[str]:
+    """The fields of what a command of git prints, by their NULs."""
+    words = ["git", "-C", str(root), command, "-z", *options]
+    output = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    return output.split("\0")[:-1]
+
+
 def _load(root: Path, path: Path) -> Module:
     relative = path.relative_to(root)
     name = ".".join(relative.with_suffix("").parts).removesuffix(".__init__")

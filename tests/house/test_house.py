@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from scripts.house.__main__ import main
 from scripts.house.layers import Layers
-from scripts.house.measures import RoomSize, measure
+from scripts.house.measures import RoomSize, measure, size_of
 from scripts.house.page import picture, table, updated
-from scripts.house.source_tree import SourceTree, tree_at
+from scripts.house.source_tree import SourceTree, descendants, tree_at
 from tests.house.trees import make_tree
 
 REPOSITORY = Path(__file__).parents[2]
@@ -53,26 +54,53 @@ def test_the_measures_of_a_tree(tmp_path: Path) -> None:
 def test_the_table_compares_two_trees(tmp_path: Path) -> None:
     now = measure(make_tree(tmp_path, FILES))
     (tmp_path / "moorage" / "spec" / "long.py").unlink()
-    smaller = measure(SourceTree(tmp_path))
-    rows = [line.split() for line in table(smaller, now).splitlines()]
+    smaller = SourceTree(tmp_path)
+    kept = size_of(smaller.modules.values())
+    rows = [line.split() for line in table(measure(smaller), now, kept).splitlines()]
     assert ["|", "files", "|", "6", "|", "5", "|"] in rows
+    assert ["|", "the", "files", "of", "before", "|", "6", "|", "5", "|"] in rows
     assert ["|", "spec", "|", "3,", "42", "|", "2,", "1", "|"] in rows
 
 
-def test_another_revision_is_read_out_of_git(tmp_path: Path) -> None:
+@pytest.fixture
+def git(tmp_path: Path) -> Callable[..., None]:
+    """Runs git in a tree that has one commit."""
     make_tree(tmp_path, FILES)
 
-    def git(*words: str) -> None:
+    def run(*words: str) -> None:
         identity = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
         subprocess.run(["git", "-C", tmp_path, *identity, *words], check=True, capture_output=True)
 
-    git("init")
-    git("add", ".")
-    git("commit", "--message", "First")
+    run("init")
+    run("add", ".")
+    run("commit", "--message", "First")
+    run("tag", "first")
+    return run
+
+
+@pytest.mark.usefixtures("git")
+def test_another_revision_is_read_out_of_git(tmp_path: Path) -> None:
     (tmp_path / "tasks" / "later.py").write_text("")
     with tree_at("HEAD", tmp_path) as tree:
         assert "tasks.place" in tree.modules
         assert "tasks.later" not in tree.modules
+
+
+def test_files_descend_from_those_of_an_earlier_revision(
+    tmp_path: Path, git: Callable[..., None]
+) -> None:
+    """They may be renamed twice; a new file under a name that was free counts as new."""
+    git("mv", "moorage/spec/long.py", "moorage/spec/longer.py")
+    git("rm", "tasks/plan.py")
+    git("commit", "--message", "Second")
+    git("mv", "moorage/spec/longer.py", "moorage/spec/longest.py")
+    (tmp_path / "tasks" / "plan.py").write_text("another = 'file'\n")
+    git("add", ".")
+    git("commit", "--message", "Third")
+    there = descendants("first", tmp_path)
+    assert "moorage/spec/longest.py" in there
+    assert "tasks/place.py" in there
+    assert there.isdisjoint({"moorage/spec/long.py", "moorage/spec/longer.py", "tasks/plan.py"})
 
 
 def test_the_command_prints_a_table(
