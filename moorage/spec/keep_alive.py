@@ -2,11 +2,13 @@
 
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from moorage.common.units import DURATION, parse_duration
 
 NEVER = "never"
+LONGEST = 32
+"""Most characters."""
 PATTERN = rf"^({NEVER}|0|-\d+|-?{DURATION})$"
 """The same grammar as a pattern for schemas."""
 
@@ -38,4 +40,22 @@ def _check(written: str) -> str:
     return written
 
 
-KeepAlive = Annotated[str, AfterValidator(_check), Field(json_schema_extra={"pattern": PATTERN})]
+def _as_text(written: object) -> object:
+    """A whole number as text: YAML reads `0` and `-1` without quotes as numbers."""
+    return str(written) if type(written) is int else written
+
+
+KeepAlive = Annotated[
+    str,
+    BeforeValidator(_as_text),
+    AfterValidator(_check),
+    Field(max_length=LONGEST),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "maximum": 0},
+                {"type": "string", "pattern": PATTERN, "maxLength": LONGEST},
+            ]
+        }
+    ),
+]

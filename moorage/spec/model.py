@@ -238,7 +238,6 @@ class ModelSpec(InputValue):
     )
     keep_alive: KeepAlive = Field(
         NEVER,
-        max_length=32,
         description="How long the model stays loaded without a request through the gateway, such"
         " as `5m` or `1h30m`. Then it sleeps: it holds no memory, and the next request wakes it."
         " `0` = it sleeps as soon as its last request has ended, `never` (or a negative time) = it"

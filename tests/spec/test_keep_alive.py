@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
+from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
 from moorage.spec.keep_alive import PATTERN, keep_alive_seconds
+from moorage.spec.model import ModelSpec
 from tests.builders import a_spec
 
 
@@ -31,6 +33,18 @@ def test_a_duration_is_read_and_written_back_as_it_was_given(
     assert keep_alive_seconds(written) == seconds
     assert re.search(PATTERN, written)
     assert a_spec(keep_alive=written).model_dump(mode="json")["keep_alive"] == written
+
+
+@pytest.mark.parametrize("number", [0, -1])
+def test_numbers_need_no_quotes(number: int) -> None:
+    assert a_spec(keep_alive=number) == a_spec(keep_alive=str(number))
+    Draft202012Validator(ModelSpec.model_json_schema()["properties"]["keep_alive"]).validate(number)
+
+
+@pytest.mark.parametrize("number", [5, 300, 1.5, True])
+def test_a_number_without_a_unit_is_refused(number: float) -> None:
+    with pytest.raises(ValidationError, match=r"30s|string"):
+        a_spec(keep_alive=number)
 
 
 @pytest.mark.parametrize("written", ["", "5", "soon", "5 m", "m", "5m!", "1d", "--5m", "5m-", "∞"])
