@@ -180,6 +180,7 @@ class Tunnels:
 
 
 TUNNELS = Tunnels()
+"""The tunnels of this process."""
 
 
 def _command(access: Access, socket: Path, key: str) -> list[str]:

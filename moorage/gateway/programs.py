@@ -24,6 +24,8 @@ ENVOY_IMAGE = "envoyproxy/envoy:distroless-v1.40.0"
 """The official image, in the version that the tests use."""
 
 ENVOY = "envoy"
+"""Name of the program on the PATH of the image."""
+
 HOST_FOLDER = "/moorage"
 """Mount point of a gateway's files in the containers on a host."""
 
@@ -31,6 +33,7 @@ HOST_USER = 65_532
 """User id of these containers, unused on the host, so that no other process can inspect them."""
 
 FLUSH_MILLISECONDS = 1000
+"""Interval at which the access log is flushed."""
 
 
 def envoy_program(name: str, program: str, bootstrap: str) -> ContainerSpec:

@@ -21,6 +21,8 @@ FILES: dict[str, tuple[str, type[BaseModel]]] = {
     "fleet": ("Fleet file", Fleet),
     "policy": ("Policy file", Policy),
 }
+"""Title and model of each kind of file, by its short name."""
+
 
 NESTED, REQUIRED = "see below", "required"
 """Type of a field with fields of its own, and the text in place of a missing default."""

@@ -28,6 +28,10 @@ def _without_advanced(spec: Any) -> Any:
 
 
 SpecParameter = Annotated[ModelSpec, BeforeValidator(_without_advanced)]
+"""The type of flow parameters that hold a spec."""
+
 FleetParameter = Annotated[Fleet, _NotDrawn()]
+"""The type of the flow parameter `fleet`."""
+
 THIS_MACHINE = Fleet()
 """The default of `fleet`: the worker's hosts where the policy names them, else its machine."""

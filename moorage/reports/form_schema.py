@@ -25,6 +25,8 @@ USUAL = {
 """By section: the fields that a form draws, in order. The others are in `ADVANCED`."""
 
 ADVANCED = "advanced"
+"""The section of the form that holds the other fields."""
+
 SHORT_FORMS = {"Engine": "EngineName"}
 """Sections, by title, that also accept a single word, and the definition that lists the words."""
 

@@ -21,6 +21,8 @@ COMPARED_PARTS = {
     "placement": "Placement",
     "measured": "Measured",
 }
+"""Parts of a comparison, and their titles."""
+
 RECONCILE_COLUMNS = ("what", "about", "why", "outcome")
 WAVE_COLUMNS = ("model", "outcome", "from", "to", "took", "why")
 

@@ -25,6 +25,7 @@ ISOLATION_WORDS = {
     "nodes": "device nodes",
     "runtime": "container runtime",
 }
+"""Title of each part of a container's isolation."""
 
 
 def placement_document(model: str, placement: Placement) -> Document:

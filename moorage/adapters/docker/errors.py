@@ -73,6 +73,8 @@ REACH_ERRORS = (
     ErrorText("no space left on device", Cause.DISK_FULL),
     *NETWORK_ERRORS,
 )
+"""Texts of a daemon that cannot be reached or refuses a request, with their causes."""
+
 DOCKER_DISK = (
     "Free some space where Docker keeps its images: `docker system df` shows what is used."
 )

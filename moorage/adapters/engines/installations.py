@@ -51,6 +51,7 @@ main()
 """
 
 Tell = Callable[[str], None]
+"""Receives lines about the progress."""
 
 
 class Installation(Value):

@@ -28,7 +28,11 @@ POLICY_FILE = "policy.yaml"
 """Name of the policy file next to the specs, in `deployments/`; without it the default applies."""
 
 OTHER_FILES = frozenset({FLEET_FILE, POLICY_FILE})
+"""Files next to specs that are not specs."""
+
 STDIN = Path("-")
+"""Path that stands for standard input."""
+
 
 WHOLE_FILE = "Correct the file; `moorage init NAME SOURCE` writes one to start from."
 """Suggestion for a spec file that is wrong as a whole, not in a field."""

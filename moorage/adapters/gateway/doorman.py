@@ -27,6 +27,8 @@ HOP_BY_HOP = frozenset(
     | {MODEL_HEADER}
 )
 LONGEST_ERROR = 64 * 1024
+"""Most bytes of an engine's error that a stream forwards."""
+
 COMMENT = b": the model is starting\n\n"
 
 

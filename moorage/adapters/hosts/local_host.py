@@ -32,6 +32,8 @@ NEEDED_MODULES = {
     "transformers": ("torch", "uvicorn", "fastapi", "requests"),
     "moorage-llama-server": ("xllamacpp",),
 }
+"""Modules that an engine's program needs in addition to its own package."""
+
 PROBE_SECONDS = 20
 TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 

@@ -22,6 +22,8 @@ MOST_LINE = 8192
 """Limit of the characters of a line. Lines that show a cause have some hundred."""
 
 READ_SECONDS = 15.0
+"""Limit for reading a log from a daemon."""
+
 CARRIAGE_RETURN = re.compile(r"\r\n?")
 """Line ends of progress bars."""
 

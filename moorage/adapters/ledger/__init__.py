@@ -47,6 +47,7 @@ PARTS = {
     "api_keys": "gateways:ApiKeys",
     "usage": "gateways:Usages",
 }
+"""Module and class of each part, in this folder."""
 
 
 class Ledger:

@@ -27,6 +27,8 @@ STEP_PAGES = 2048
 """Pages of one step of a copy. A signal can interrupt it between steps."""
 
 SIDE_FILES = ("-wal", "-shm", "-journal")
+"""Suffixes of the side files of an SQLite database."""
+
 NAME = re.compile(r"\.part-([0-9a-f]{8})-(\d+)-(\d+)(-wal|-shm|-journal)?$")
 """Suffix of an unfinished copy: machine, pid and start time of its process."""
 

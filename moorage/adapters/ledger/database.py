@@ -19,6 +19,8 @@ from moorage.adapters.ledger.traces import database_file, mark, must_be_there
 from moorage.common.failures import Cause, Failure
 
 BUSY_SECONDS = 30
+"""How long a writer waits for other writers."""
+
 POLL_SECONDS = (0.001, 0.01)
 """Minimum and maximum pause between two attempts of a writer."""
 

@@ -7,6 +7,8 @@ from typing import Any
 import sqlalchemy as sa
 
 NEWEST = "0013"
+"""Revision of the last migration."""
+
 WHERE = "where"
 """Key of the condition of a partial index; the migrations create that index. SQLAlchemy's own
 `postgresql_where` would import all dialects of PostgreSQL in every command."""

@@ -23,6 +23,7 @@ WRITE_AHEAD = ("-wal", "-shm")
 """Suffixes of the files that SQLite keeps after the first write while a database is in use."""
 
 MOST_FILES = 1000
+"""Limit of the files that are read in the folder of a ledger."""
 
 
 def database_file(url: URL) -> Path | None:

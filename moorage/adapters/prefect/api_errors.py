@@ -17,6 +17,8 @@ TRY_LATER = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS}
 NOT_LET_IN = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
 
 UNREACHED = "Failed to reach API"
+"""Prefect's message when it could not connect."""
+
 CLIENT = ("prefect.client.orchestration", "prefect.client.base")
 """Modules that send requests and read the answers."""
 

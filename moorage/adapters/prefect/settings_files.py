@@ -12,6 +12,8 @@ from pathlib import Path
 from moorage.adapters.files.safe_files import read_small
 
 VARIABLES = ("PREFECT_API_URL", "PREFECT_PROFILE", "PREFECT_PROFILES_PATH")
+"""Variables that may set the address of an API."""
+
 FILES = (".env", "prefect.toml", "pyproject.toml")
 FILE_BYTES = 1 << 20
 """Size limit of a file. The content of a longer or unreadable file counts as unknown."""

@@ -37,6 +37,8 @@ ASK_SECONDS = 30.0
 
 ATTEMPTS = 3
 NO_HEAD = (405, 501)
+"""Statuses of registries that do not support HEAD."""
+
 INDEXES = (
     "application/vnd.oci.image.index.v1+json",
     "application/vnd.docker.distribution.manifest.list.v2+json",

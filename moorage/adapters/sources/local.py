@@ -23,6 +23,7 @@ SCHEME = "file://"
 MOST_NEIGHBOURS = 1000
 LONGEST_PATH = 1000
 DEEPEST = 32
+"""Limit of the depth of nested folders."""
 
 
 class LocalSource:

@@ -77,6 +77,7 @@ COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 """A full commit id of Git, with SHA-1 or SHA-256."""
 
 DEFAULT_BRANCH = "main"
+"""Name of the default branch in every repository of the hub."""
 
 
 class Refs:

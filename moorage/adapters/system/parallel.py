@@ -80,6 +80,8 @@ def _result(context: contextvars.Context, work: Callable[[T], R], item: T) -> R 
 
 
 TICK_SECONDS = 0.5
+"""Interval between calls of a tick, which reports progress."""
+
 Tick = Callable[[], None]
 
 

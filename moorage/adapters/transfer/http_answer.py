@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 BLOCK = 1 << 18
+"""Most bytes of one read."""
 
 
 class TimedAnswer(http.client.HTTPResponse):

@@ -26,6 +26,8 @@ from moorage.adapters.transfer.file_checks import (
 FOLDERS = ("models", "adapters")
 CACHES = "cache"
 MOST_FILES = 200_000
+"""Files of caches that are counted."""
+
 BLOCK = 512
 """Bytes of what a file system counts in: a file with holes takes less than its size."""
 

@@ -76,6 +76,7 @@ exit 0
 """
 
 LISTENING = "0A"
+"""The state of a listening socket in `/proc/net/tcp`."""
 
 
 def read_probe(answer: str) -> HostFacts:

@@ -25,6 +25,8 @@ FIGURES = {
     "concurrency": "full requests at once",
     "process_bytes": "RAM of the worker",
 }
+"""Names of the memory figures that engines log."""
+
 LOADED, FIRST_TOKEN, WHOLE = "until it was healthy", "first answer", "whole deployment"
 DOWNTIME, SPEED = "no release served for", "tokens per second"
 SLOWEST = "slowest golden prompt"
@@ -39,6 +41,7 @@ LOAD_RATES = {
     "goodput": "goodput under load, requests/s",
 }
 UNDER_LOAD = {**LOAD_TIMES, **LOAD_RATES}
+"""Names of the figures that the acceptance load measures."""
 
 
 def figure_changes(before: Release, after: Release) -> tuple[Change, ...]:

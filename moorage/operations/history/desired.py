@@ -22,6 +22,7 @@ class Action(StrEnum):
 
 
 IDLE = frozenset({Action.UNCHANGED, Action.LEFT})
+"""Actions that do nothing."""
 
 
 class Intent(Value):
