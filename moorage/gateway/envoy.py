@@ -38,7 +38,11 @@ UNUSED_SECONDS = 300
 
 
 def bootstrap(folder: str) -> Document:
-    """Configuration that Envoy starts with; it reads the rest from files that can be replaced."""
+    """Configuration that Envoy starts with; it reads the rest from files that can be replaced.
+
+    Args:
+        folder: Folder of the gateway; the files are in its subfolder `config`.
+    """
     return {
         "node": {"id": "moorage", "cluster": "moorage"},
         "admin": {"address": {"pipe": {"path": f"{folder}/{ADMIN_SOCKET}", "mode": 0o600}}},
@@ -65,6 +69,7 @@ def listeners(
     """The gateway's only listener.
 
     Args:
+        options: How it listens.
         folder: The gateway's folder, as Envoy sees it.
         pem: Certificate chain and private key; None = Envoy reads their files.
     """

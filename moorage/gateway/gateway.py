@@ -111,6 +111,7 @@ class Gateway(Value):
         draining: Requests in flight by release, for releases that get no new requests.
         used: Time of the last request of each serving release, UTC, to within some seconds.
         problem: Why it does not follow the ledger; empty = it follows.
+        counted: How far its access log is counted.
     """
 
     name: str

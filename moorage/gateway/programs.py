@@ -37,7 +37,13 @@ FLUSH_MILLISECONDS = 1000
 
 
 def envoy_program(name: str, program: str, bootstrap: str) -> ContainerSpec:
-    """Envoy of a gateway as a process."""
+    """Envoy of a gateway as a process.
+
+    Args:
+        name: Name of the gateway.
+        program: Path of Envoy.
+        bootstrap: Path of the file that Envoy starts with.
+    """
     return _program(f"{name}-envoy", *_envoy_command(program, bootstrap))
 
 
@@ -50,7 +56,10 @@ def envoy_container(
     paths as outside. The mount is the folder, not its files: Envoy watches the folder for renames.
 
     Args:
+        name: Name of the gateway.
+        options: Its image and TLS files.
         folder: Folder of the gateway; it makes the container's name unique among ledgers.
+        bootstrap: Path of the file that Envoy starts with.
         user: `id:group` of the owner of these files.
     """
     own, tls = f"{folder}/{OWN_FOLDER}", (options.tls_certificate, options.tls_key)
@@ -82,6 +91,9 @@ def envoy_on_host(
 
     Args:
         workload: Result of `host_workload`; names the container and its volumes.
+        host: Host on which it runs.
+        options: Options with its image.
+        bootstrap: Path of the file that Envoy starts with.
     """
     own = f"{HOST_FOLDER}/{OWN_FOLDER}"
     return _program(workload, *_envoy_command(ENVOY, bootstrap)).model_copy(
@@ -128,7 +140,14 @@ def _envoy_command(program: str, bootstrap: str) -> tuple[Flag, ...]:
 def service_program(
     name: str, python: str, module: str, environment: Iterable[Variable]
 ) -> ContainerSpec:
-    """The service of a gateway as a process."""
+    """The service of a gateway as a process.
+
+    Args:
+        name: Name of the gateway.
+        python: Path of the interpreter.
+        module: Module of the service.
+        environment: Variables of the service.
+    """
     command = default_flag("the service", python, "-m", module, name)
     return _program(f"{name}-service", command, environment=environment)
 

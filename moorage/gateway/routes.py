@@ -47,7 +47,12 @@ RETRY_ON = "connect-failure,refused-stream,reset,retriable-status-codes"
 
 
 def route_table(table: RoutingTable, code: Mapping[str, str]) -> list[Document]:
-    """Route configuration: the listing, one route for each name, and a refusal for other paths."""
+    """Route configuration: the listing, one route for each name, and a refusal for other paths.
+
+    Args:
+        table: Models and callers.
+        code: Lua scripts of this package, by name.
+    """
     unknown = _error("There is nothing at this path.", "unknown_path")
     routes = [
         _reply({"path": "/health"}, 200, {"status": "ok"}),

@@ -25,6 +25,7 @@ def scripts(table: RoutingTable, code: Mapping[str, str]) -> dict[str, str]:
     """Code of the scripts for all routes, by name, each preceded by its lookup tables.
 
     Args:
+        table: Models and callers.
         code: Lua scripts of this package, by name.
     """
     callers = {

@@ -23,6 +23,7 @@ class Backend(Value):
         missing: Names of the model's adapters that it does not serve.
         stand_in: Fallback release of the same model with the same engine key, for when none of its
             engines answers; empty = none.
+        routing: How a replica is chosen.
     """
 
     release: str
@@ -48,6 +49,8 @@ def split(serving: Backend, canary: Backend, share: float) -> tuple[Backend, Bac
     """Both backends with weights; each gets at least one request of a hundred.
 
     Args:
+        serving: The release that serves.
+        canary: The release that gets a share of the requests before it serves.
         share: Share of the canary, from 0 to 1.
     """
     weight = min(max(round(share * WHOLE), 1), WHOLE - 1)
@@ -59,6 +62,8 @@ class ModelRoute(Value):
     """A model name and the backends that answer for it.
 
     Attributes:
+        backends: Releases that serve it; empty = none.
+        adapters: Names of LoRA adapters that are also served.
         held: Why its requests wait at the doorman: it is asleep until a request wakes it, or its
             next release starts; empty = they do not wait.
         keep_alive: Seconds without a request after which it is put to sleep; None = never.
@@ -88,6 +93,7 @@ class ApiKey(Value):
     Attributes:
         name: Name of the key for people.
         digest: SHA-256 of the key, in hexadecimal.
+        models: Models that it may use; empty = all.
         rate: Rate of its requests, such as `60/min`; empty = no limit.
         tokens: Tokens that it may use in one day (UTC), such as `1M/day`; empty = no limit.
         created_at: UTC.
@@ -107,6 +113,9 @@ class RoutingTable(Value):
     """Models and callers of a gateway, as the ledger has them at one moment.
 
     Attributes:
+        models: Routes of the models.
+        keys: API keys of callers.
+        requires_key: Whether a request without a valid key is refused.
         spent: Names of the keys that have used up their tokens of the day.
         day_ends: When spent keys may be used again, UTC; None = no key is spent.
         doorman: Socket of the service that wakes models; empty = none.

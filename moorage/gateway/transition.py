@@ -36,6 +36,8 @@ def steps(
 
     Args:
         before: Earlier tables whose clusters stay.
+        after: The new table.
+        code: Lua scripts of this package, by name.
     """
     return clusters_step((*before, after)), _step(ROUTES_FILE, route_table(after, code))
 

@@ -60,6 +60,7 @@ def spent(limits: Iterable[tuple[str, str]], used: Iterable[Usage]) -> tuple[str
 
     Args:
         limits: Callers with their limits; an empty limit = unlimited.
+        used: Usage of the day.
     """
     tokens: Counter[str] = Counter()
     for one in used:

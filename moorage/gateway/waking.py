@@ -10,6 +10,8 @@ class FailedWake(NamedTuple):
     """Consecutive failures to wake a model.
 
     Attributes:
+        reason: Why the last attempt failed.
+        number: Number of failures.
         at: When the last attempt failed, in seconds of a monotonic clock.
     """
 
@@ -18,7 +20,11 @@ class FailedWake(NamedTuple):
     at: float
 
     def wait_seconds(self, now: float) -> float:
-        """Seconds until the next attempt: 5 s, doubled by each further failure up to 300 s."""
+        """Seconds until the next attempt: 5 s, doubled by each further failure up to 300 s.
+
+        Args:
+            now: Current time of the same clock.
+        """
         pause = min(FIRST_PAUSE_SECONDS * 2.0 ** (self.number - 1), LONGEST_PAUSE_SECONDS)
         return max(0.0, self.at + pause - now)
 

@@ -19,7 +19,11 @@ class ModelSchedule:
     """A schedule of a deployment for one model.
 
     Attributes:
+        model: Name of the model.
         deployment: Name of the deployment, as `flow/deployment`.
+        cron: Start times of its runs, as a cron expression.
+        timezone: Time zone of `cron`.
+        parameters: Parameters of its runs.
     """
 
     model: str
@@ -44,6 +48,7 @@ def schedules_of(
     """The schedules that a model should have.
 
     Args:
+        model: Name of the model.
         spec: The `schedule` section of its spec.
         fleet: Its hosts, as a parameter of the flow; empty = the worker's.
     """

@@ -81,6 +81,7 @@ def to_prune(
     """The models to remove, the least recently used first, without any that is in use.
 
     Args:
+        stored: All stored models.
         keep: Bytes that each host may keep; None = all.
         older_than: Seconds without use after which a model is removed in any case; None = never.
         now: Seconds since the epoch.

@@ -33,6 +33,7 @@ class HostReport(Value):
 
     Attributes:
         status: A value of `EngineStatus`.
+        used_by: Releases that run it on the host.
     """
 
     status: str
@@ -74,6 +75,8 @@ def engine_report(
     """Describe an engine.
 
     Args:
+        status: Its status by host.
+        disks: The contents of each host's disk.
         rows: The releases that still need their engines.
     """
     used_by = {row.id: found for row in rows if (found := hosts_with(engine, row))}

@@ -40,7 +40,9 @@ class Form(NamedTuple):
     """A prefilled form for a flow run.
 
     Attributes:
+        label: What submitting it does.
         deployment: `flow/deployment`.
+        parameters: The prefilled fields.
     """
 
     label: str

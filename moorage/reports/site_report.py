@@ -47,6 +47,7 @@ class Site:
     Attributes:
         histories: Releases by model, newest first.
         capacities: By host, for all hosts that ever had claims.
+        unseen: Hosts that do not answer.
     """
 
     at: datetime

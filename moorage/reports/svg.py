@@ -14,6 +14,7 @@ class Part(NamedTuple):
     """A part of a bar.
 
     Attributes:
+        size: In the unit of the whole.
         label: Its meaning, for tooltips and screen readers.
         kind: Class of the style sheet.
     """

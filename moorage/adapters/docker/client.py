@@ -187,6 +187,8 @@ def follow(
     Args:
         stream: Opens the stream. A daemon thread reads it, abandoned if the other side is lost.
         ask: Checks that the other side is alive, and raises otherwise.
+        silence: Seconds without an item before a check.
+        misses: How many checks in a row may fail.
 
     Raises:
         BaseException: The exception of the stream, or the last one of `ask`.

@@ -199,6 +199,7 @@ def ensure_image(
         image: The image. Its digest, if known, selects it, so that every host gets the same image.
         locks: Folder that all flows of this machine share.
         credentials: Returns the account of the registry, if any; called before a pull.
+        wait_seconds: How long to wait for the pull of another process.
 
     Raises:
         Failure: `IMAGE_MISSING`, `IMAGE_PULL_FAILED` and the like, or `IMAGE_PULL_TIMEOUT`.

@@ -35,8 +35,10 @@ class EngineLoad(NamedTuple):
     """Load of an engine, or of all engines of a release; None = unknown.
 
     Attributes:
+        running: Requests being processed.
         waiting: Requests in the queue.
         tokens_per_second: Rate of generated tokens during the measurement.
+        why: Why a value is unknown.
     """
 
     running: int | None = None

@@ -55,7 +55,12 @@ Tell = Callable[[str], None]
 
 
 class Installation(Value):
-    """A complete installation of one version."""
+    """A complete installation of one version.
+
+    Attributes:
+        path: Path of its program.
+        bytes: Size of its files.
+    """
 
     engine: EngineName
     version: str

@@ -22,6 +22,8 @@ async def send_load(
 
     Args:
         questions: Requests to one engine; `max_tokens` limits the tokens that count.
+        concurrency: Most requests in flight at a time.
+        seconds: Limit for all requests together.
     """
     if not questions:
         return []

@@ -86,7 +86,12 @@ def _llama_server(run: Run, program: str) -> str:
 
 
 class Question(NamedTuple):
-    """How to query an engine for its arguments."""
+    """How to query an engine for its arguments.
+
+    Attributes:
+        program: Program in an image that answers.
+        ask: Queries a program, and returns the schema as JSON.
+    """
 
     program: str
     ask: Callable[[Run, str], str]

@@ -32,7 +32,11 @@ STATISTICS = {
 
 
 class Admin:
-    """Client of one Envoy's administration interface."""
+    """Client of one Envoy's administration interface.
+
+    Args:
+        transport: Connects to it; `EnvoyFolder.admin` gives one.
+    """
 
     def __init__(self, transport: httpx.BaseTransport) -> None:
         self._http = httpx.Client(
@@ -54,7 +58,10 @@ class Admin:
         """Wait until Envoy uses a version of a configuration file.
 
         Args:
+            file: Name of the file.
+            version: Version to wait for.
             rejections: `rejections` of the file before this version was written.
+            seconds: How long to wait.
 
         Raises:
             Failure: `GATEWAY_REFUSED` when Envoy rejects the version or does not load it in time.

@@ -36,6 +36,7 @@ class ConfigFiles:
     Args:
         folder: The gateway's folder on this machine, which keeps the tables in force.
         place: Where Envoy reads its files.
+        clock: Seconds, never decreasing.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class ConfigFiles:
         If the new options require API keys, the routes require them before the listener changes.
 
         Args:
+            options: How the gateway listens.
             admin: The running Envoy, to wait for; None = Envoy does not run.
 
         Raises:
@@ -94,6 +96,7 @@ class ConfigFiles:
         Clusters of earlier tables stay until `prune`, since requests to them may be in flight.
 
         Args:
+            table: The new table.
             admin: The running Envoy, to wait for at each step; None = Envoy does not run.
 
         Raises:

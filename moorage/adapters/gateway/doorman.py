@@ -33,7 +33,13 @@ COMMENT = b": the model is starting\n\n"
 
 
 class Endpoint(NamedTuple):
-    """Where a model answers."""
+    """Where a model answers.
+
+    Attributes:
+        url: Base URL of a replica.
+        key: API key that its engine requires; empty = none.
+        release: Release of the replica.
+    """
 
     url: str
     key: str = ""
@@ -45,6 +51,8 @@ class Limits(NamedTuple):
 
     Attributes:
         waiting: Most callers that wait for one model at a time.
+        body_bytes: Largest body of a request.
+        held_bytes: Most bytes of all waiting bodies together.
         hold_seconds: How long a caller waits for a model.
         quiet_seconds: Interval at which a waiting streaming caller gets a comment.
     """
@@ -57,7 +65,12 @@ class Limits(NamedTuple):
 
 
 class Refused(Exception):
-    """The doorman does not forward a request."""
+    """The doorman does not forward a request.
+
+    Args:
+        reason: Message for the caller.
+        retry_seconds: After how many seconds the caller may retry.
+    """
 
     def __init__(self, reason: str, retry_seconds: float, status: int = 503) -> None:
         super().__init__(reason)
@@ -70,6 +83,8 @@ class Doorman:
     Args:
         wake: Wakes a model, waits until it has answered with a token, and returns its endpoint.
             Called once for all callers that wait for the same model.
+        limits: Limits on callers and bodies.
+        clock: Seconds, never decreasing.
 
     Attributes:
         active: Callers' requests now, waiting or forwarded, by model.

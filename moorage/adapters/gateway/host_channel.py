@@ -49,6 +49,7 @@ class HostChannel:
     Requests go through its input, so no secret is in an argument, a label or a log.
 
     Args:
+        host: Host on which Envoy runs.
         envoy: Envoy's container; the program mounts the same volumes.
     """
 
@@ -137,7 +138,11 @@ class HostChannel:
 
 
 class Link:
-    """Input and output of one container."""
+    """Input and output of one container.
+
+    Args:
+        stream: Attached socket, as Docker's library returns it.
+    """
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream

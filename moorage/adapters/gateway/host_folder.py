@@ -14,7 +14,11 @@ PAUSE_SECONDS = 1.0
 
 
 class HostFolder:
-    """Volumes of the host; an Envoy on that host cannot reach the doorman of this machine."""
+    """Volumes of the host; an Envoy on that host cannot reach the doorman of this machine.
+
+    Args:
+        channel: Access to the files on that host.
+    """
 
     root = HOST_FOLDER
     doorman = ""

@@ -16,6 +16,10 @@ BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----.*?-----END \1-----", re.DOTALL
 def read_pem(options: GatewayOptions, *, sees_files: bool) -> tuple[str, str] | None:
     """Certificate chain and private key in PEM; None = Envoy reads files, or speaks plain HTTP.
 
+    Args:
+        options: Name the secret with both, or their files on this machine.
+        sees_files: Whether Envoy sees files of this machine.
+
     Raises:
         Failure: `GATEWAY_REFUSED` for unreadable files or a secret that lacks the certificate or
             the key; `SECRET_MISSING`.

@@ -36,7 +36,13 @@ def gateway_lock(name: str) -> str:
 
 
 class GatewayProcesses:
-    """Starts and stops Envoy and the service of one gateway."""
+    """Starts and stops Envoy and the service of one gateway.
+
+    Args:
+        home: The home of moorage on this machine.
+        name: Name of the gateway.
+        options: Options, which say where Envoy runs.
+    """
 
     def __init__(self, home: Path, name: str, options: GatewayOptions | None = None) -> None:
         self._home, self._name = home.absolute(), name

@@ -50,7 +50,12 @@ class _KeyFile(NamedTuple):
 
 
 class TableReader:
-    """Reads the table of one gateway; `place` is where Envoy reads engines' keys."""
+    """Reads the table of one gateway.
+
+    Args:
+        place: Where Envoy reads its files and engines' keys.
+        clock: Seconds, never decreasing.
+    """
 
     def __init__(
         self, ledger: Ledger, place: EnvoyFolder, clock: Callable[[], float] = time.monotonic

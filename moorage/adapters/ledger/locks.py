@@ -47,6 +47,7 @@ class Owner(Value):
         machine: Boot id of the machine and namespace of pids; empty = unknown.
         started_at: Start of the process in clock ticks since the boot. Unlike a time of day it
             stays the same when the clock is set.
+        note: Description of the process, for people.
     """
 
     machine: str
@@ -102,6 +103,7 @@ class Locks:
     """The locks of a ledger.
 
     Args:
+        engine: The ledger's database.
         clock: Seconds since 1970. None = the database's own, since the clocks of machines differ.
     """
 

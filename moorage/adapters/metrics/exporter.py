@@ -26,7 +26,12 @@ gets none."""
 
 
 class Exporter:
-    """The metrics of one ledger. Only one thread may use it at a time."""
+    """The metrics of one ledger. Only one thread may use it at a time.
+
+    Args:
+        ledger: The ledger, which is only read.
+        home: The home of moorage, with the folders of this machine's gateways.
+    """
 
     def __init__(self, ledger: Ledger, home: Path) -> None:
         self._ledger, self._home = ledger, home

@@ -84,6 +84,7 @@ class Guard:
     """Refuses requests that a foreign page may have sent; passes on all others.
 
     Args:
+        app: The guarded application.
         hosts: Names of this server in addition to `localhost`.
         origins: Origins of pages that may send requests, such as `https://prefect.example.com`.
         exposed: Whether requests may name any address of the server, because other machines reach

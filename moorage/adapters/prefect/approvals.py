@@ -81,7 +81,9 @@ class PendingApproval(Value):
 
     Attributes:
         model: Empty for several models.
+        requested_by: The requester in one line; empty = unknown.
         until: Time at which the wait ends without approval, UTC; None = unknown.
+        plan: Markdown.
     """
 
     id: str

@@ -76,6 +76,8 @@ class RunningServer(Value):
     """A server of this home.
 
     Attributes:
+        url: Address of its API.
+        process: The process that listens at the address.
         kept: Whether a command started it. Otherwise `moorage serve` started it, and stops it.
     """
 

@@ -20,6 +20,7 @@ class ScheduledDeployment:
 
     Attributes:
         name: `flow/deployment`.
+        identity: Prefect's id of the deployment.
         schedules: The schedules that moorage has created.
         identities: Prefect's ids of these schedules, by slug.
     """

@@ -59,6 +59,7 @@ class RegistryClient:
             registry on this machine is always treated so.
         known: Acceptable digests, for which no index is read: a read counts as a pull where pulls
             are limited.
+        attempts: Number of attempts when the registry cannot be reached.
     """
 
     def __init__(
@@ -184,6 +185,7 @@ class RegistryImage(Value):
     """An image in a registry.
 
     Attributes:
+        reference: The reference at which it was found.
         digest: `sha256:...` of the index, or of the manifest if there is no index.
         platforms: `linux/amd64`, ... of an index; empty without an index.
     """

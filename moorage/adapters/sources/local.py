@@ -30,6 +30,7 @@ class LocalSource:
     """Directories named by `file://`.
 
     Args:
+        layout: Kind of content that a directory should have.
         anything: Whether a directory without a configuration is accepted: only the engine has to
             understand it.
     """

@@ -49,6 +49,7 @@ class RemoteClient(ABC):
     """Client of one place: a repository of a hub, or a prefix of a bucket.
 
     Args:
+        repo: Name of the place, also in messages.
         waits: Seconds to wait before each further attempt; empty = only one attempt.
     """
 
@@ -116,6 +117,7 @@ class RemoteSource:
 
     Args:
         offline: Send no requests; use stored commits only.
+        layout: Kind of content that the repository should have.
     """
 
     def __init__(

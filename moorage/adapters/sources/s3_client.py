@@ -81,6 +81,7 @@ class S3Client(RemoteClient):
         place: `bucket` or `bucket/prefix`.
         endpoint: Address of the store; empty = the setting of AWS's own tools, else Amazon's.
         keys: Key id, secret key, session token; empty = keys of AWS's own tools, else unsigned.
+        attempts: Limit of botocore's attempts for a request, with the first one.
 
     Raises:
         Failure: `PROGRAM_MISSING` without boto3.

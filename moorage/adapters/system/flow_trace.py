@@ -37,6 +37,7 @@ class FlowTrace:
     """A listener that records the steps of a run, and sends them as a trace when the run ends.
 
     Args:
+        name: Name of the flow.
         failure_of: Returns the `Failure` in an error of a flow; None = another error.
     """
 
@@ -67,6 +68,7 @@ class FlowTrace:
         `OTEL_EXPORTER_OTLP_TIMEOUT`, if that is less.
 
         Args:
+            facts: Called at the end, for the attributes of the run.
             tell: Called with the reason if the trace was not sent.
         """
         if not any(map(os.environ.get, COLLECTOR)):

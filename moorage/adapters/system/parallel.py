@@ -38,6 +38,7 @@ def map_parallel(
     Args:
         work: The function; it should have its own time-outs.
         seconds: How long to wait for all items together.
+        on_done: Called after each result or error.
 
     Returns:
         Result or error of each item, in order; `TimeoutError` for calls that have not returned.

@@ -53,6 +53,7 @@ class Delivery:
     Attributes:
         folder: Directory of all models of its role on the host.
         mirrors: Mirrors of its source, best first; none for a directory of this machine.
+        lender: Another host that has the model.
     """
 
     model: ResolvedModel

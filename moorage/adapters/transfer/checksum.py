@@ -21,7 +21,11 @@ class File(TypedDict, total=False):
 
 
 class Checksum:
-    """Checksum of a file, computed while it is downloaded, so that it is not read again."""
+    """Checksum of a file, computed while it is downloaded, so that it is not read again.
+
+    Attributes:
+        size: Bytes added so far.
+    """
 
     def __init__(self, file: File) -> None:
         self._name, self._announced = file["name"], announced_checksum(file)

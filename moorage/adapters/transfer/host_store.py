@@ -89,6 +89,7 @@ class Staged(Value):
 
     Attributes:
         brought: Downloaded bytes by mirror; empty = already present, or sent from this machine.
+        helper: Image of the container that staged it.
     """
 
     path: str

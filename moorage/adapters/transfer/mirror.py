@@ -30,7 +30,9 @@ class Mirror:
     """A server of a model's files: another host of the fleet, or the source.
 
     Attributes:
+        waits: Seconds to wait before each retry of a file.
         lost: Whether it has failed while another mirror is left.
+        brought: Bytes downloaded from it.
     """
 
     def __init__(self, settings: dict[str, Any]) -> None:

@@ -29,6 +29,7 @@ class Answer:
 
     Attributes:
         status: HTTP status; 206 = the range.
+        headers: Headers by lower-case name.
         blocks: Content as it arrives; a block may be valid only until the next is read.
         stop: End of the requested range, where a longer answer is cut off; None = no limit.
     """

@@ -26,7 +26,10 @@ class Download:
 
     Args:
         path: The file to append to; it stays if the download fails.
+        open_range: Requests a range from the server.
+        stopped: Set to stop the download early.
         connections: Shared connections, its own included; spare ones prefetch. Default = no spare.
+        waits: Seconds to wait before each retry; empty = no retry.
         last: Whether no other server is left to continue. If so, the retries start over whenever
             the file has grown beyond its former size, and a server with another size is refused.
     """

@@ -149,6 +149,7 @@ def replanned(
     """A recorded plan adapted to a new release and its place, with `note` as a further warning.
 
     Args:
+        recorded: The plan that ran.
         then: Today's plan for the old release in its old place; None = the place is gone, so the
             fresh plan is used.
         fresh: Today's plan for the new release.

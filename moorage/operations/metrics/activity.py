@@ -51,8 +51,10 @@ class Outcome(Value):
     """The counted part of a release's record.
 
     Attributes:
+        phases: Each step of the deploy with its seconds.
         downtime_seconds: Seconds without a serving release during the replacement; 0 = none.
         cause: Cause of its failure; empty = it did not fail.
+        refusals: Number of refused hosts, by reason.
     """
 
     model: str
@@ -86,6 +88,9 @@ class Activity:
     Attributes:
         events: Events by model and kind, without models of `moorage run`.
         downtime: Seconds by model, without models of `moorage run`.
+        phases: Durations by phase.
+        causes: Failed releases by cause.
+        refusals: Refused hosts by reason.
     """
 
     def __init__(self) -> None:

@@ -29,7 +29,9 @@ class Present(Value):
     """The ledger at one moment.
 
     Attributes:
+        states: Number of releases in each state.
         capacities: Capacities by host, of all hosts that ever had claims.
+        unseen: Hosts that do not answer.
         used: Usage of callers today (UTC).
     """
 

@@ -81,6 +81,7 @@ def target_groups(
     """All targets in groups of the same labels.
 
     Args:
+        releases: The serving releases.
         gateways: The gateways whose metrics the exporter can read.
         exporter: Address of the exporter, which serves the gateways' metrics.
     """

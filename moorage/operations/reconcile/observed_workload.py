@@ -26,6 +26,7 @@ class ObservedWorkload(Value):
     Attributes:
         identity: Container id, or `pid@start-time`.
         release: Its release; empty for a helper.
+        since: Time of its creation.
         helper: Purpose of a helper container; empty = not a helper.
         fresh: Whether it was created but never started.
     """

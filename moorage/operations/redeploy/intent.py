@@ -110,8 +110,10 @@ class Intent(Value):
     """The action for one model, with its reason.
 
     Attributes:
+        release: Id of the release to replace.
         applied_from: Set of files that it belongs to; a redeploy keeps it.
         why: The changes, or why it is deployed without any.
+        takes_an_image: Whether the tag of its image has moved.
         failure: Outcome if its drifts could not be found; None = they were found.
     """
 
@@ -172,8 +174,11 @@ def intent_of(
     The policy only reports a model that was rolled back, and never redeploys it.
 
     Args:
+        release: The release to replace.
         spec: The spec from its file, else the recorded one.
+        drifts: The changes.
         by_policy: Whether the model's policy decides; else any drift leads to a redeploy.
+        force: Whether to deploy even without changes.
     """
     action, why = OnDrift.REDEPLOY if drifts else OnDrift.NEVER, summarize(drifts)
     if by_policy:
