@@ -164,6 +164,7 @@ def _route(model: ModelRoute, name: str, doorman: str) -> Document:
 
 
 def _own_filters(model: ModelRoute, code: Mapping[str, str]) -> Document:
+    """Additional filter configuration of a model's routes."""
     if not _is_prefix_aware(model):
         return {}
     return {"typed_per_filter_config": {lua_filter(PREFIX_KEY): _lua(code[PREFIX_KEY])}}

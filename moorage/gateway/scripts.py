@@ -63,6 +63,7 @@ def _caller(key: ApiKey, table: RoutingTable) -> dict[str, Any]:
 
 
 def _names(models: Iterable[ModelRoute]) -> dict[str, str]:
+    """Model of each name of a model or adapter."""
     return {name: model.name for model in models for name in model.names}
 
 

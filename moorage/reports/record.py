@@ -312,6 +312,7 @@ def _short(seconds: float | None) -> str:
 
 
 def _engine_facts(found: Sequence[EngineFacts]) -> Section:
+    """Facts that each engine reports, and deviations from the plan."""
     return Section(
         title="Facts from the engines",
         text="\n".join(text for one in found for text in one.surprises),

@@ -92,6 +92,8 @@ def _opened(access: Access) -> HTTPConnection:
 
 
 class _SocketConnection(HTTPConnection):
+    """HTTP over a Unix socket."""
+
     def __init__(self, path: str) -> None:
         super().__init__("localhost", timeout=CONNECT_SECONDS)
         self._path = path

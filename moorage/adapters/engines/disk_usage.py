@@ -51,6 +51,7 @@ def measure_disks(
 
 
 def _packages(settings: Settings) -> tuple[InstalledVersion, ...]:
+    """The environments that moorage installed on this machine."""
     installed = Installations(settings.engines)
     return tuple(
         InstalledVersion(

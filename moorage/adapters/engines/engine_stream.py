@@ -1,4 +1,8 @@
-"""Streamed text of an engine: server-sent events, with one deadline and a limit on bytes."""
+"""Streamed text of an engine: server-sent events, with one deadline and a limit on bytes.
+
+An engine may be faulty or hostile: the deadline holds however slowly the engine sends, the limit
+however much it sends, and an event that is not valid JSON is an error.
+"""
 
 import time
 from collections.abc import Iterator

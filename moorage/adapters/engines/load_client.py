@@ -62,6 +62,7 @@ async def _measured(client: httpx.AsyncClient, question: Question, deadline: flo
 async def _times(
     client: httpx.AsyncClient, question: Question, usage: dict[str, Any]
 ) -> list[float]:
+    """Arrival time of each piece of the answer."""
     times: list[float] = []
     async with client.stream(
         question.method, question.url, json=question.body, headers=question.headers

@@ -75,6 +75,7 @@ def _vllm(run: Run, python: str) -> str:
 
 
 def _llama_server(run: Run, program: str) -> str:
+    """Schema from the output of `llama-server --version` and `--help`."""
     version = run(program, ["--version"])
     build = BUILD.search(version)
     if build is None:

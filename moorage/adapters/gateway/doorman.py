@@ -155,6 +155,7 @@ class Doorman:
         self._held += size
 
     async def _endpoint(self, model: str) -> Endpoint:
+        """Wait until a model answers; return its endpoint."""
         failed = self._failed.get(model)
         if failed and (wait := failed.wait_seconds(self._clock())):
             raise Refused(f"'{model}' did not start: {failed.reason}", wait)

@@ -125,6 +125,8 @@ def _inside(root: str, path: str) -> str:
 
 
 class _Admin(http.client.HTTPConnection):
+    """Envoy's administration interface."""
+
     def __init__(self, path: str) -> None:
         super().__init__("envoy", timeout=SILENT_SECONDS)
         self._path = path

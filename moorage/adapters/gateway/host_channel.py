@@ -183,6 +183,7 @@ class Link:
             self._stream.close()
 
     def _receive(self, give_up: float) -> None:
+        """Read the next piece of the output."""
         frame = self._exactly(FRAME_HEADER, give_up)
         length = int.from_bytes(frame[4:], "big")
         if length > MOST_BYTES:

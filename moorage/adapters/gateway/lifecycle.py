@@ -157,6 +157,7 @@ def _form(options: GatewayOptions) -> str:
 
 
 def _await(ledger: Ledger, processes: GatewayProcesses, name: str) -> Gateway:
+    """Wait until the gateway listens with its options and follows the ledger."""
     epoch, give_up = ledger.gateways.epoch(), time.monotonic() + UP_SECONDS
     while True:
         found = ledger.gateways.get(name)

@@ -120,6 +120,7 @@ class GatewayService:
         self._report(epoch, draining, "")
 
     def _keep_envoy(self) -> None:
+        """Start Envoy with its current files unless it runs."""
         if self._admin and self._envoy.runs():
             return
         options = self._wanted_options()
@@ -166,6 +167,7 @@ class GatewayService:
         return row.options.fleet if row else ""
 
     def _count_usage(self, admin: Admin) -> None:
+        """Count the usage that Envoy has logged since the last count."""
         if self._counted is None:
             row = self._ledger.gateways.get(self._name)
             self._counted = row.counted if row else LogPosition()

@@ -72,6 +72,7 @@ class Ledger:
         self._engine = open_database(url)
 
     def __getattr__(self, name: str) -> LedgerPart:
+        """Import and return a part at its first use."""
         if name not in PARTS:
             raise AttributeError(name)
         module, _, kind = PARTS[name].partition(":")

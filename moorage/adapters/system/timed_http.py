@@ -36,6 +36,8 @@ class TimedBackend:
 
 
 class _TimedStream:
+    """A connection that stops reading at a deadline."""
+
     def __init__(self, inner: Any, library: Any, until: Until) -> None:
         self._inner, self._library, self._until = inner, library, until
 

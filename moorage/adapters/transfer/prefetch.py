@@ -102,6 +102,7 @@ class Prefetch:
             self._drop(start)
 
     def _stop(self, start: int) -> int:
+        """End of the range that begins at an offset."""
         longest = PIECE if self._connections.is_spare else LONGEST
         return min(self._size, start + longest, *self._pieces)
 

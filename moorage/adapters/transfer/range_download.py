@@ -95,6 +95,7 @@ class Download:
             raise DownloadError("download-corrupt", why, transient=resumed)
 
     def _sum_up(self) -> None:
+        """Add the bytes from earlier attempts to the checksum."""
         for block in blocks_of(self._path, self._checksum.size):
             self._require_running()
             self._checksum.update(block)

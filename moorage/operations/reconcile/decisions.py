@@ -133,6 +133,7 @@ def _reachable(status: ReleaseStatus) -> tuple[Action, ...]:
 
 
 def _dead(status: ReleaseStatus) -> Action:
+    """The action for a release that has dead workloads or does not answer."""
     own, record = status.own, status.record
     why = "; ".join(f"{name}: {state}" for name, state in status.dead.items()) or status.silent
     if status.restart.policy == WhenDead.NEVER:
@@ -169,6 +170,7 @@ def _avoided(status: ReleaseStatus) -> tuple[Avoided, ...]:
 
 
 def _healthy(status: ReleaseStatus) -> tuple[Action, ...]:
+    """The actions for a release whose workloads all run."""
     record, now = status.record, status.cluster.now
     if record.started_at:
         reason = "it was started again, and has not answered yet"
