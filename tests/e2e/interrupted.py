@@ -72,7 +72,11 @@ UNLOADING: dict[str, tuple[str, str, str]] = {
 LOADING: dict[str, tuple[str, str, str]] = {
     "loading: claimed": ("after", "moorage.adapters.ledger.claims", "Claims.commit"),
     "loading: started": ("after", "tasks.workloads", "runtime_for.start"),
-    "loading: answered": ("before", "moorage.adapters.ledger.routes", "Routes.reopen"),
+    "loading: answered": (
+        "before",
+        "moorage.adapters.gateway.followed_routes",
+        "FollowedRoutes.reopen",
+    ),
 }
 """Points at which a model wakes."""
 
@@ -101,7 +105,11 @@ HALFWAY: dict[str, tuple[str, str, str]] = {
 
 RECONCILING: dict[str, tuple[str, str, str]] = {
     "undoing: given up": ("after", "moorage.adapters.ledger.releases", "Releases.give_up"),
-    "bringing back: started": ("before", "moorage.adapters.ledger.routes", "Routes.reopen"),
+    "bringing back: started": (
+        "before",
+        "moorage.adapters.gateway.followed_routes",
+        "FollowedRoutes.reopen",
+    ),
     "restarting: stopped": ("before", "tasks.restart", "start_part"),
 }
 """Points of a reconcile, which is killed itself while it puts right what another kill has left."""
