@@ -53,6 +53,9 @@ _NOT_THERE = 3
 def has_match(pattern: str, text: str, seconds: float = SEARCH_SECONDS) -> bool | None:
     """Whether a valid regular expression matches somewhere in a text.
 
+    It runs in a process: the library `regex` has a time limit too, but a hostile pattern would take
+    hundreds of MiB of the flow's memory meanwhile.
+
     Returns:
         None when the search exceeded the time limit, or its process failed, such as out of memory.
     """
