@@ -24,6 +24,7 @@ from moorage.adapters.files.policy_file import (
     load_policy,
     load_site_fleet,
 )
+from moorage.adapters.hosts.reachability import listen
 from moorage.adapters.metrics.metrics_server import MetricsServer
 from moorage.adapters.prefect import api_login, api_server, home_server
 from moorage.adapters.prefect.new_database import provide_database
@@ -220,7 +221,7 @@ def _names(host: str) -> set[str]:
 
 def _require_free(host: str, port: int) -> None:
     try:
-        socket.create_server((host, port)).close()
+        listen(host, port).close()
     except OSError as error:
         raise Failure(
             Cause.PORT_TAKEN,

@@ -87,7 +87,7 @@ def _groups(accelerators: list[Facts], memory: list[int]) -> dict[AcceleratorKin
     if not accelerators:
         return {}
     type, name, total = _facts_of_kind(accelerators[0])
-    for item in accelerators:
+    for item in accelerators:  # a loop is the fastest way, and a fleet may have tens of thousands
         if item["memory_total"] != total or item["name"] != name or item["type"] != type:
             return _mixed(map(_facts_of_kind, accelerators), memory)
     return {kind_of(type, name, total): sorted(memory, reverse=True)} if total else {}

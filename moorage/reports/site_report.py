@@ -118,17 +118,17 @@ def _memory_rows(site: Site, colours: Mapping[str, str]) -> Iterator[tuple[Eleme
     whole = capacity_bytes(site.capacities)
     claims = [one for one in site.claims if one.resource in MEMORY]
     for place in sorted({*whole, *map(_place, claims)}):
-        if place[1] in MEMORY:
-            held = [one for one in claims if _place(one) == place]
-            taken = sum(one.amount for one in held)
-            total = whole.get(place, taken)
-            parts = [
-                Part(one.amount, _label(one), colours.get(one.release, UNKNOWN)) for one in held
-            ]
-            figures = f"{human_bytes(taken)} of {human_bytes(total)}"
-            named = f"{place[1]} {place[2]}" if place[1] == Resource.ACCELERATOR else "RAM"
-            host = f"{place[0]} (does not answer)" if place[0] in site.unseen else place[0]
-            yield host, named, stacked_bar(parts, total), figures, ", ".join(map(_label, held))
+        host, resource, index = place
+        if resource not in MEMORY:
+            continue
+        held = [one for one in claims if _place(one) == place]
+        taken = sum(one.amount for one in held)
+        total = whole.get(place, taken)
+        parts = [Part(one.amount, _label(one), colours.get(one.release, UNKNOWN)) for one in held]
+        figures = f"{human_bytes(taken)} of {human_bytes(total)}"
+        memory = f"{resource} {index}" if resource == Resource.ACCELERATOR else "RAM"
+        shown = f"{host} (does not answer)" if host in site.unseen else host
+        yield shown, memory, stacked_bar(parts, total), figures, ", ".join(map(_label, held))
 
 
 def _place(claim: Claim) -> Place:

@@ -9,6 +9,7 @@ from moorage.common.units import DURATION, parse_duration
 NEVER = "never"
 LONGEST = 32
 """Most characters."""
+
 PATTERN = rf"^({NEVER}|0|-\d+|-?{DURATION})$"
 """The same grammar as a pattern for schemas."""
 

@@ -27,7 +27,6 @@ READ_SECONDS = 15.0
 CARRIAGE_RETURN = re.compile(r"\r\n?")
 """Line ends of progress bars."""
 
-
 KILLED = 137
 """Exit code of a container whose program got SIGKILL."""
 

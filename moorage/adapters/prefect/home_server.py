@@ -27,6 +27,7 @@ from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from moorage.adapters.files.safe_files import open_private, read_private, unsafe, write_private
+from moorage.adapters.hosts.reachability import listen
 from moorage.adapters.ledger.locks import Owner
 from moorage.adapters.prefect import api_server
 from moorage.adapters.system.listeners import is_listening
@@ -162,7 +163,7 @@ def kept_server(home: Path, idle_seconds: float) -> RunningServer:
             if _has_started(server):
                 return server
             stop_server(home)
-            if _is_free(urlsplit(server.url).port or 0):
+            if _if_free(urlsplit(server.url).port or 0):
                 break
             # Another process took the port before the server, whose imports take seconds.
         raise Failure(
@@ -279,14 +280,13 @@ def _answers(server: RunningServer) -> bool:
 
 def _free_port() -> int:
     """Prefect's usual port; any other if that is taken."""
-    for port in (PORT, 0):
-        with contextlib.suppress(OSError), socket.create_server((HOST, port)) as found:
-            return int(found.getsockname()[1])
+    if port := _if_free(PORT) or _if_free(0):
+        return port
     raise Failure(Cause.PORT_TAKEN, f"no port of {HOST} is free")
 
 
-def _is_free(port: int) -> bool:
-    with contextlib.suppress(OSError):
-        socket.create_server((HOST, port)).close()
-        return True
-    return False
+def _if_free(port: int) -> int:
+    """A port, or any for 0, if it is free; 0 = it is taken."""
+    with contextlib.suppress(OSError), listen(HOST, port) as found:
+        return int(found.getsockname()[1])
+    return 0
