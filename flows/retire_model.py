@@ -25,7 +25,8 @@ from tasks.stopping import retire
 async def retire_model(name: Name, requested_by: Claim = "") -> State[str]:
     """Stop the running release of a model, and free its memory and ports.
 
-    Requests in flight may finish first, for the time that the spec allows (`stopping`).
+    Requests in flight may finish first, for the time that the spec allows (`stopping`). Failed
+    releases of the model no longer count as trouble.
 
     Args:
         name: Name of the model, as in its spec.
@@ -42,6 +43,8 @@ async def retire_model(name: Name, requested_by: Claim = "") -> State[str]:
             if not await in_thread(ledger().releases.of_model, name):
                 raise Failure(Cause.UNKNOWN_RELEASE, f"no model is named {name}")
             await in_thread(must_be_clean, name)
+            if await in_thread(ledger().releases.retire_failed, name):
+                return Completed(message=f"{name} is retired; it had failed", data="")
             return Completed(name="Unchanged", message=f"{name} was not running", data="")
         with step("stop") as note:
             drained = await retire(running)

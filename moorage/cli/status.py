@@ -1,6 +1,6 @@
 """`moorage status`: show the models that run, and their load."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -61,6 +61,11 @@ class Line(NamedTuple):
             return self.row.state
         return DOWN if self.seen.ended or not self.row.workloads else UNSEEN
 
+    @property
+    def is_trouble(self) -> bool:
+        """Whether somebody should act: it is down or failed, and its model is not retired."""
+        return self.health in TROUBLE and not (self.row.retired_at and not self.row.workloads)
+
 
 def status(
     name: Annotated[
@@ -89,10 +94,10 @@ def status(
             [cells(line) for line in lines],
             empty="No model is deployed. `moorage init NAME SOURCE` writes a first spec; `--all`"
             " shows retired models.",
-            styles=["red" if line.health in TROUBLE else "" for line in lines],
+            styles=["red" if line.is_trouble else "" for line in lines],
             whole=("for", "endpoint"),
         )
-    if check and any(line.health in TROUBLE for line in lines):
+    if check and any(line.is_trouble for line in lines):
         raise typer.Exit(ExitCode.ENGINE)
 
 
@@ -107,9 +112,7 @@ def _lines(name: str | None, *, every: bool) -> list[Line]:
     current = {one.row.model: one for one in newest}
     rows = [one for _, one in sorted(current.items())]
     if not (name or every):
-        failed = any(one.row.state == ReleaseState.ERROR for one in rows)
-        retired = ledger.overviews.retired_at() if failed else {}
-        rows = [one for one in rows if not _is_over(one, retired)]
+        rows = [one for one in rows if not _is_over(one.row)]
     left = ledger.overviews.not_finished()
     ended = abandoned(ledger, [one.row for one in (*rows, *left)])
     left = [one for one in left if one.row.state == ReleaseState.ERROR or one.row.id in ended]
@@ -126,14 +129,10 @@ def _in_words(row: ReleaseRow, seen: Liveness, ended: Collection[str]) -> Livene
     return seen._replace(detail=f"{seen.detail}; {ABANDONED}") if row.id in ended else seen
 
 
-def _is_over(one: ReleaseOverview, retired: Mapping[str, datetime]) -> bool:
-    """Whether a model is no longer expected to serve: retired, or a failed `moorage run`.
-
-    A release that failed before its model was retired needs nobody either.
-    """
-    row, at = one.row, retired.get(one.row.model)
+def _is_over(row: ReleaseRow) -> bool:
+    """Whether a model is no longer expected to serve: retired, or a failed `moorage run`."""
     if row.state == ReleaseState.ERROR:
-        return is_one_shot(row.model) or bool(at and at > one.since)
+        return is_one_shot(row.model) or row.retired_at is not None
     return row.state == ReleaseState.STOPPED
 
 

@@ -29,6 +29,7 @@ class ReleaseRow:
         release: The record; None until it is written.
         foreign_record: The record as plain data, when another version of moorage wrote it in a
             form that this version cannot read.
+        retired_at: When the model was retired, if that was after this release had failed.
     """
 
     id: str
@@ -44,6 +45,7 @@ class ReleaseRow:
     release: Release | None = None
     foreign_record: dict[str, Any] | None = None
     workloads: tuple[Workload, ...] = ()
+    retired_at: datetime | None = None
 
     @property
     def plan(self) -> LaunchPlan | None:

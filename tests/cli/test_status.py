@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from moorage.cli.app import app
 from moorage.cli.options import open_ledger
-from moorage.common.failures import Cause
+from moorage.common.failures import Cause, ExitCode
 from moorage.releases.states import ReleaseState
 from tests.builders import REVISION, a_release, a_spec
 
@@ -65,6 +65,9 @@ def test_a_failure_is_shown_until_its_model_is_retired(
         shown = CliRunner().invoke(app, ["status", "--json", *options]).output
         return [one["state"] for one in json.loads(shown)]
 
+    def check(*options: str) -> int:
+        return CliRunner().invoke(app, ["status", "--check", *options]).exit_code
+
     serving = releases.begin(a_spec(), REVISION, "")
     releases.move(serving, ReleaseState.SCHEDULED)
     releases.move(serving, ReleaseState.STARTING)
@@ -74,5 +77,8 @@ def test_a_failure_is_shown_until_its_model_is_retired(
     releases.move(serving, ReleaseState.STOPPING)
     releases.end(serving, ReleaseState.STOPPED, "retired")
     assert (states(), states("tiny"), states("--all")) == ([], ["error"], ["error"])
+    assert check("--all") == ExitCode.OK
     failing()
-    assert states() == ["error"]
+    assert (states(), check()) == (["error"], ExitCode.ENGINE)
+    assert releases.retire_failed("tiny") == 1, "the other one was retired before"
+    assert (states(), check()) == ([], ExitCode.OK)

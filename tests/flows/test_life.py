@@ -69,6 +69,13 @@ def test_a_model_that_cannot_be_found_leaves_a_record_of_it(lives: Workplace) ->
     assert [one.cause for one in log] == ["", "source-missing"]
 
 
+def test_a_model_that_never_ran_is_retired_once(lives: Workplace) -> None:
+    missing = lives.named("missing")
+    messages = [lives.json("retire", missing)["message"] for _ in range(2)]
+    assert messages == [f"{missing} is retired; it had failed", f"{missing} was not running"]
+    assert missing not in lives.run("status", "--check").stdout
+
+
 def test_every_transition_names_the_flow_run_that_made_it(
     lives: Workplace, prefect_server: PrefectServer
 ) -> None:

@@ -13,7 +13,7 @@ from moorage.adapters.ledger.tables import RELEASES, TRANSITION_LOG
 from moorage.engines.workload import Workload
 from moorage.releases.overview import HistoryEntry, ReleaseOverview, place_of_seat
 from moorage.releases.requester import Requester
-from moorage.releases.states import DEPLOYED, UNFINISHED, ReleaseState
+from moorage.releases.states import DEPLOYED, UNFINISHED
 
 _OWN = RELEASES.c
 _LAST = (
@@ -60,18 +60,6 @@ class Overviews(LedgerPart):
             select(_OWN.id).where(tuple_(_OWN.model, _OWN.number).in_(newest)),
         )
         return self._rows(_OWN.id.in_(chosen))
-
-    def retired_at(self) -> dict[str, datetime]:
-        """When each model was last retired; without models that never were."""
-        steps = TRANSITION_LOG.c
-        query = (
-            select(_OWN.model, func.max(steps.at))
-            .join(TRANSITION_LOG, steps.release == _OWN.id)
-            .where(_OWN.state == ReleaseState.STOPPED, steps.to_state == ReleaseState.STOPPED)
-            .group_by(_OWN.model)
-        )
-        with reading(self._engine) as connection:
-            return {row[0]: row[1] for row in connection.execute(query)}
 
     def history(self, model: str) -> list[HistoryEntry]:
         """All releases of a model, newest first."""

@@ -68,12 +68,20 @@ class Releases(ReleaseQueries):
         """Move a release to a state in which it serves nobody, and free its claims in one step.
 
         A release that falls asleep keeps its ports, because it is to wake where it ran. If its
-        engines sleep instead of stopping, it also keeps the claims `kept`.
+        engines sleep instead of stopping, it also keeps the claims `kept`. With a release that is
+        stopped for good, the failed ones of its model are retired.
         """
         with changing(self._engine) as change:
             change.move(release, to, cause)
+            if to == ReleaseState.STOPPED:
+                _retire_failed(change.connection, change.made[-1].model)
             free(change.connection, release, but_ports=to == ReleaseState.ASLEEP)
             insert_claims(change.connection, release, kept)
+
+    def retire_failed(self, model: str) -> int:
+        """Retire the failed releases of a model that does not run; returns their number."""
+        with gate(self._engine) as connection:
+            return _retire_failed(connection, model)
 
     def explain(self, release: str, cause: str) -> None:
         """Replace the reason for the state of a release."""
@@ -148,6 +156,12 @@ class Releases(ReleaseQueries):
                 _update(change.connection, release, cause=cause)
             else:
                 change.move(release, ReleaseState.ERROR, cause)
+
+
+def _retire_failed(connection: Connection, model: str) -> int:
+    failed = (RELEASES.c.state == ReleaseState.ERROR, RELEASES.c.retired_at.is_(None))
+    own = update(RELEASES).where(RELEASES.c.model == model, *failed)
+    return connection.execute(own.values(retired_at=datetime.now(UTC))).rowcount
 
 
 def _end_sleepers(change: Change, release: Release) -> None:

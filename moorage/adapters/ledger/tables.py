@@ -6,7 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-NEWEST = "0013"
+NEWEST = "0014"
 """Revision of the last migration."""
 
 WHERE = "where"
@@ -71,6 +71,7 @@ RELEASES = sa.Table(
     sa.Column("spec", sa.JSON, nullable=False),
     sa.Column("record", sa.JSON(none_as_null=True), nullable=True),
     sa.Column("canary", sa.JSON(none_as_null=True), nullable=True),
+    sa.Column("retired_at", Utc, nullable=True),
     sa.UniqueConstraint("model", "number"),
     sa.Index("ix_releases_state", "state"),
     sa.Index(
@@ -81,7 +82,8 @@ RELEASES = sa.Table(
     ),
 )
 """Triggers guard `state`: it begins as `pending` and changes only to the state of the newest
-transition. `canary` has the fields of `Canary` while the release has a share of the requests."""
+transition. `canary` has the fields of `Canary` while the release has a share of the requests.
+`retired_at` is set for failed releases whose model was retired afterwards."""
 
 VERDICTS = sa.Table(
     "verdicts",

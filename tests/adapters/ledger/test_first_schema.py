@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
 import pytest
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, Engine, MetaData, insert
+from sqlalchemy import Connection, Engine, MetaData, insert, update
 
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.ledger.database import _connect
@@ -137,3 +137,27 @@ def test_old_releases_live_on_under_the_new_rules(engine: Engine, url: str) -> N
         ledger.releases.end(RUNNING, S.STOPPED, "retired")
         assert [one.sequence for one in ledger.releases.transitions(RUNNING)] == [1, 2, 3, 4, 5, 6]
         assert ledger.claims.all() == ()
+
+
+@pytest.mark.parametrize("later", [True, False])
+def test_a_failure_is_settled_if_its_model_was_retired_later(
+    engine: Engine, url: str, later: bool
+) -> None:
+    to_schema(engine, "0013")
+    at = NOON + timedelta(hours=1 if later else -1)
+    with engine.begin() as connection:
+        retire(connection, at)
+    with closing(Ledger(url)) as ledger:
+        assert ledger.releases.get(ERROR).retired_at == (at if later else None)
+        assert ledger.releases.get(RUNNING).retired_at is None
+
+
+def retire(connection: Connection, at: datetime) -> None:
+    tables = MetaData()
+    tables.reflect(connection)
+    releases, transitions = tables.tables["releases"], tables.tables["transitions"]
+    for number, (before, after) in enumerate(pairwise(("running", "stopping", "stopped")), 4):
+        row = {"release": RUNNING, "sequence": number, "from_state": before, "to_state": after}
+        more = {"cause": "retired", "at": at, "flow_run_id": ""}
+        connection.execute(insert(transitions).values(**row, **more))
+        connection.execute(update(releases).where(releases.c.id == RUNNING).values(state=after))
