@@ -136,6 +136,9 @@ def _problem(entry: Mapping[str, Any], model: type[BaseModel], file: str) -> Pro
         message = f"found {found}; allowed: {wanted}."
         if context["pattern"] == SOURCE_PATTERN:
             nearest = _with_scheme(str(entry.get("input")))
+    elif kind == "value_error" and isinstance(entry.get("input"), dict):
+        # It is about several fields: all of them would hide what is wrong.
+        message = f"{entry['msg'].removeprefix('Value error, ')}."
     elif kind == "model_type":
         message = f"found {found}; allowed: a mapping of its fields."
     else:

@@ -116,6 +116,12 @@ def test_the_path_leads_into_nested_lists(content: dict[str, Any], paths: list[s
     assert [problem.path for problem in in_host(**content)] == paths
 
 
+def test_a_mistake_of_several_fields_does_not_repeat_them_all() -> None:
+    (problem,) = in_spec(engine={"name": "vllm", "custom": "mine"})
+    assert problem.path == "engine"
+    assert problem.message == "custom: it names a custom engine, so `name: custom` belongs to it."
+
+
 @pytest.mark.parametrize("size", ["lots", "-5GiB", "8 parsecs", -1])
 def test_a_size_that_cannot_be_read_is_told_in_words(size: object) -> None:
     (problem,) = in_spec(placement={"ram": size})
