@@ -2,19 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import human_bytes
 from moorage.common.values import fields
 from moorage.inventory.claims import Claim, Resource
-from moorage.inventory.snapshot import HostSnapshot
+from moorage.inventory.snapshot import Accelerator, HostSnapshot
 
 ACCELERATOR, RAM = Resource.ACCELERATOR, Resource.RAM
 CORES, PORT = Resource.CORES, Resource.PORT
-
-Facts = dict[str, Any]
-"""Fields of a value by name."""
 
 Amounts = dict[int | Resource, int]
 """Claimed amounts: of an accelerator by its index, of another resource by its name."""
@@ -24,11 +20,17 @@ NOTHING: Amounts = {}
 
 @dataclass(slots=True)
 class Room:
-    """Claimable resources of one host; `memory` lists bytes by accelerator in the host's order."""
+    """Claimable resources of one host.
+
+    Attributes:
+        memory: Bytes by accelerator, in the host's order.
+        alike: Whether there are accelerators, all of the same type, name and size.
+    """
 
     ram: int
     cores: int
     memory: list[int]
+    alike: bool
 
 
 def room_of(host: HostSnapshot) -> Room:
@@ -38,18 +40,13 @@ def room_of(host: HostSnapshot) -> Room:
     that is still loading. The larger of that use and the reserve is deducted, since the reserve may
     be meant for it. Pending claims do not reduce that use.
     """
-    return room_with(host, list(map(fields, host.accelerators)))
-
-
-def room_with(host: HostSnapshot, accelerators: Sequence[Facts]) -> Room:
-    """The room on a host whose accelerators' fields have already been read."""
     there = fields(host)
     held, pending = claimed_amounts(there["claims"]) if there["claims"] else (NOTHING, NOTHING)
     total, free, reserve = there["ram_total"], there["ram_free"], there["ram_reserve"]
     ram = _left(total, free, reserve, held.get(RAM, 0), pending.get(RAM, 0))
     cores = max(0, there["cpus"] - held[CORES]) if CORES in held else there["cpus"]
-    memory = _memory(accelerators, there["accelerator_reserve"], held, pending)
-    room = Room(ram, cores, memory)
+    accelerators, reserve = there["accelerators"], there["accelerator_reserve"]
+    room = Room(ram, cores, *_memory(accelerators, reserve, held, pending))
     if there["unified_memory"]:
         _share_one_pool(host, room)
     return room
@@ -71,16 +68,22 @@ def claimed_amounts(claims: Iterable[Claim]) -> tuple[Amounts, Amounts]:
 
 
 def _memory(
-    accelerators: Sequence[Facts], reserve: int, held: Amounts, pending: Amounts
-) -> list[int]:
-    memory = []
-    for item in accelerators:
+    accelerators: Iterable[Accelerator], reserve: int, held: Amounts, pending: Amounts
+) -> tuple[list[int], bool]:
+    """Bytes by accelerator, and whether they are alike: in one pass, for fleets of thousands."""
+    memory: list[int] = []
+    type = name = size = None
+    kinds = 0
+    for item in map(fields, accelerators):
         total, free = item["memory_total"], item["memory_free"]
+        if total != size or item["name"] != name or item["type"] != type:
+            type, name, size = item["type"], item["name"], total
+            kinds += 1
         if reserve or (held and item["index"] in held):
             index = item["index"]
             free = _left(total, free, reserve, held.get(index, 0), pending.get(index, 0))
         memory.append(free if free < total else total)
-    return memory
+    return memory, kinds == 1
 
 
 def _left(total: int, free: int, reserve: int, held: int, pending: int) -> int:

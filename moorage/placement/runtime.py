@@ -159,13 +159,14 @@ def alike(host: HostSnapshot, kind: str) -> tuple[object, ...]:
     It contains ids of objects that hosts share: callers that keep the key must keep the host.
     """
     architecture, runtimes, programs, engines, catalogue, accelerators = _traits(fields(host))
-    driver = None
+    version = family = None
     for device in accelerators:
         if device.type == kind:
-            driver = device.runtime_version, device.family
+            version, family = device.runtime_version, device.family
             break
-    shared = id(engines) if engines else 0, id(catalogue) if catalogue else 0
-    return (kind, architecture, runtimes, programs, driver, shared)
+    own = id(engines) if engines else 0
+    more = id(catalogue) if catalogue else 0
+    return kind, architecture, runtimes, programs, version, family, own, more
 
 
 _traits = itemgetter("architecture", "runtimes", "programs", "engines", "catalogue", "accelerators")

@@ -88,7 +88,7 @@ def _candidates(
                 chosen = within_ram(request, view, kind, chosen)
             left = chosen[-1]
             if left >= full:
-                if packs:
+                if packs and len(room) > count:
                     chosen = tightest(room, count, full)
                     chosen = within_ram(request, view, kind, chosen) if limited else chosen
                 candidates.append(Candidate((view,), (chosen,), kind, split, full))

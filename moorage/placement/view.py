@@ -4,13 +4,12 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from operator import itemgetter
+from operator import attrgetter
 from typing import NamedTuple
 
 from moorage.common.units import human_bytes
-from moorage.common.values import fields
-from moorage.inventory.snapshot import VENDORS, HostSnapshot
-from moorage.placement.fit import Facts, Room, room_with
+from moorage.inventory.snapshot import VENDORS, Accelerator, HostSnapshot
+from moorage.placement.fit import Room, room_of
 
 
 class AcceleratorKind(NamedTuple):
@@ -43,7 +42,7 @@ def kind_of(type: str, name: str, total: int) -> AcceleratorKind:
     return AcceleratorKind(type, name, total)
 
 
-_facts_of_kind = itemgetter("type", "name", "memory_total")
+_facts_of_kind = attrgetter("type", "name", "memory_total")
 
 
 @dataclass(slots=True)
@@ -62,17 +61,19 @@ class HostView:
 
 def view_of(host: HostSnapshot) -> HostView:
     """The view of a host, with its accelerators grouped by kind."""
-    accelerators = list(map(fields, host.accelerators))
-    room = room_with(host, accelerators)
-    return HostView(host, room, _groups(accelerators, room.memory))
+    room = room_of(host)
+    if not room.alike:
+        return HostView(host, room, _mixed(host.accelerators, room.memory))
+    kind = kind_of(*_facts_of_kind(host.accelerators[0]))
+    # An accelerator without a known size is left out.
+    return HostView(host, room, {kind: sorted(room.memory, reverse=True)} if kind.total else {})
 
 
 def select(view: HostView, chosen: Set[tuple[str, int]]) -> HostView:
     """The same host with only these accelerators (type, index), and only kinds in the view."""
     pairs = zip(view.host.accelerators, view.room.memory, strict=True)
     taken = [pair for pair in pairs if (pair[0].type, pair[0].index) in chosen]
-    kinds = [_facts_of_kind(fields(item)) for item, _ in taken]
-    groups = _mixed(kinds, [room for _, room in taken])
+    groups = _mixed([item for item, _ in taken], [room for _, room in taken])
     return HostView(
         view.host, view.room, {kind: room for kind, room in groups.items() if kind in view.groups}
     )
@@ -83,23 +84,13 @@ def narrowed(view: HostView, groups: dict[AcceleratorKind, list[int]]) -> HostVi
     return HostView(view.host, view.room, groups)
 
 
-def _groups(accelerators: list[Facts], memory: list[int]) -> dict[AcceleratorKind, list[int]]:
-    if not accelerators:
-        return {}
-    type, name, total = _facts_of_kind(accelerators[0])
-    for item in accelerators:  # a loop is the fastest way, and a fleet may have tens of thousands
-        if item["memory_total"] != total or item["name"] != name or item["type"] != type:
-            return _mixed(map(_facts_of_kind, accelerators), memory)
-    return {kind_of(type, name, total): sorted(memory, reverse=True)} if total else {}
-
-
 def _mixed(
-    kinds: Iterable[tuple[str, str, int]], memory: Iterable[int]
+    accelerators: Iterable[Accelerator], memory: Iterable[int]
 ) -> dict[AcceleratorKind, list[int]]:
     groups: dict[AcceleratorKind, list[int]] = {}
-    for facts, room in zip(kinds, memory, strict=True):
-        kind = kind_of(*facts)
-        if kind.total:  # an accelerator without a known size is left out
+    for item, room in zip(accelerators, memory, strict=True):
+        kind = kind_of(*_facts_of_kind(item))
+        if kind.total:  # as above
             groups.setdefault(kind, []).append(room)
     for rooms in groups.values():
         rooms.sort(reverse=True)
