@@ -1,22 +1,26 @@
 """The images of a Docker daemon: list, find, pull, tag and remove them."""
 
+from __future__ import annotations
+
 import hashlib
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from docker.errors import APIError, ImageNotFound
 from filelock import FileLock, Timeout
 
 from moorage.adapters.docker.client import CONFLICT, connect, daemon, follow
 from moorage.adapters.docker.errors import pull_failure
-from moorage.adapters.registry.connection import Credentials
 from moorage.common.failures import Cause, Failure
 from moorage.engines.installed import ImageSize
 from moorage.images.image import LACKABLE, Image
 from moorage.inventory.access import parse_access
 from moorage.spec.image_reference import DEFAULT_TAG, familiar, parse_reference, repository
+
+if TYPE_CHECKING:
+    from moorage.adapters.registry.connection import Credentials
 
 PULL_TIMEOUT_SECONDS = 3600
 ANSWER_SECONDS = 10

@@ -1,11 +1,12 @@
-"""Surveys and checks of Ray clusters: version, resources, applications, Serve's address."""
+"""Surveys and checks of Ray clusters: version, resources, applications, Serve's address.
+
+What sends requests is imported at its first use: most fleets have no cluster.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 
-from moorage.adapters.engines import engine_http
-from moorage.adapters.ray.dashboard import RayDashboard
 from moorage.adapters.system.parallel import map_parallel
 from moorage.common.units import counted
 from moorage.inventory.checks import Check, HostChecks, broken, broken_by, fine
@@ -27,6 +28,8 @@ def survey_cluster(name: str, cluster: RayCluster) -> ClusterSnapshot:
         Failure: `CLUSTER_UNAVAILABLE`, `HOST_UNAUTHORIZED`, or `CLUSTER_UNSUITABLE` when it is
             not Ray with Serve.
     """
+    from moorage.adapters.ray.dashboard import RayDashboard  # noqa: PLC0415  (see above)
+
     dashboard = RayDashboard(cluster.access.url)
     version = dashboard.version()
     nodes = dashboard.nodes()
@@ -90,6 +93,8 @@ def _check_cluster(item: tuple[str, RayCluster]) -> tuple[Check, ...]:
 
 def _serve(address: str, seen: ClusterSnapshot) -> Check:
     """Check that Serve answers; it listens only once it has an application."""
+    from moorage.adapters.engines import engine_http  # noqa: PLC0415  (see above)
+
     try:
         with suppress(engine_http.Unusable):
             engine_http.ask_engine_now(engine_http.Question(address + ROUTES), SERVE_SECONDS)

@@ -1,12 +1,15 @@
-"""Pins images: the digest of a tag, from its registry or from the host that has it."""
+"""Pins images: the digest of a tag, from its registry or from the host that has it.
+
+A registry's client is imported when a registry is asked: most images are on their hosts already.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moorage.adapters.docker.images import DockerImages, LocalImage, ensure_image
-from moorage.adapters.registry.connection import Credentials
-from moorage.adapters.registry.registry import RegistryClient, RegistryImage
 from moorage.adapters.secrets import read_secrets
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
@@ -14,6 +17,10 @@ from moorage.images.image import Image
 from moorage.inventory.registries import Registries
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.spec.image_reference import parse_reference
+
+if TYPE_CHECKING:
+    from moorage.adapters.registry.connection import Credentials
+    from moorage.adapters.registry.registry import RegistryClient, RegistryImage
 
 UNCHECKED = "; its registry did not answer, it is taken as the host has it:"
 MOVED = "; its tag was moved since the host pulled it"
@@ -94,6 +101,8 @@ def credentials(registries: Registries, place: str) -> Credentials | None:
     login = registries.login(place)
     if login is None:
         return None
+    from moorage.adapters.registry.connection import Credentials  # noqa: PLC0415  (see above)
+
     password = read_secrets([login.password])[login.password]
     return Credentials(username=login.username, password=password)
 
@@ -131,6 +140,8 @@ def _find(places: tuple[str, ...], host: HostSnapshot, **options: Any) -> Regist
 
 
 def _client(place: str, registries: Registries, **options: Any) -> RegistryClient:
+    from moorage.adapters.registry.registry import RegistryClient  # noqa: PLC0415  (see above)
+
     registry = parse_reference(place).registry
     return RegistryClient(
         registry,
