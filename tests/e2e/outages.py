@@ -86,27 +86,19 @@ class Postgres(Server):
         if not programs:
             pytest.skip("PostgreSQL is not installed: no /usr/lib/postgresql/*/bin/initdb")
         self._folder = Path(tempfile.mkdtemp(prefix="moorage-pg-"))
-        account = _unprivileged(self._folder)
+        options = _unprivileged(self._folder)
         data = self._folder / "data"
-        arguments: list[Any] = [
-            "-D",
-            data,
-            "-A",
-            "trust",
-            "-U",
-            "moorage",
-            "--no-sync",
-            "--no-instructions",
-        ]
-        subprocess.run(
-            [programs[-1], *arguments], check=True, capture_output=True, cwd=self._folder, **account
-        )
-        settings = ["listen_addresses=", f"unix_socket_directories={self._folder}"]
+        options |= {"cwd": self._folder}
+        arguments = ["-A", "trust", "-U", "moorage", "--no-sync", "--no-instructions"]
+        initdb: list[Any] = [programs[-1], "-D", data, *arguments]
+        subprocess.run(initdb, check=True, capture_output=True, **options)
+        socket = f"unix_socket_directories={self._folder}"
+        settings = ["listen_addresses=", "fsync=off", socket]
         command: list[Any] = [programs[-1].with_name("postgres"), "-D", data]
         command += [word for one in settings for word in ("-c", one)]
         self.url = f"postgresql+psycopg://moorage@/postgres?host={self._folder}"
-        options: dict[str, Any] = {"stdout": DEVNULL, "stderr": DEVNULL, "cwd": self._folder}
-        begin = partial(Popen, command, start_new_session=True, **options, **account)
+        options |= {"stdout": DEVNULL, "stderr": DEVNULL, "start_new_session": True}
+        begin = partial(Popen, command, **options)
         super().__init__(begin, self._is_there)
 
     def close(self) -> None:

@@ -1,30 +1,15 @@
 from __future__ import annotations
 
-import os
-import pwd
-import shutil
-import signal
-import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypedDict
 
 import pytest
 from sqlalchemy import create_engine, text
 
 from moorage.adapters.ledger import Ledger
 from tests.adapters.ledger.team import Team
-
-START_SECONDS = 20
-
-
-class Account(TypedDict, total=False):
-    """The user of a process, as arguments of `subprocess`; empty = the user of the tests."""
-
-    user: int
-    group: int
+from tests.e2e.outages import Postgres
 
 
 @pytest.fixture(scope="session")
@@ -37,31 +22,12 @@ def team() -> Iterator[Team]:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[str]:
-    """A throw-away PostgreSQL server on a socket; the URL of its first database."""
-    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    if not programs:
-        pytest.skip("PostgreSQL is not installed: no /usr/lib/postgresql/*/bin/initdb")
+    """The URL of the first database of a throw-away PostgreSQL server."""
     advice = "psycopg is missing: pip install 'moorage[postgres]'"
     pytest.importorskip("psycopg", reason=advice, exc_type=ImportError)
-    folder = Path(tempfile.mkdtemp(prefix="moorage-pg-"))
-    account = _unprivileged(folder)
-    data, postgres = str(folder / "data"), str(programs[-1].with_name("postgres"))
-    arguments = ["-D", data, "-A", "trust", "-U", "moorage", "--no-sync"]
-    initdb = [str(programs[-1]), *arguments, "--no-instructions"]
-    subprocess.run(initdb, check=True, capture_output=True, cwd=folder, **account)
-    options = ["listen_addresses=", "fsync=off", f"unix_socket_directories={folder}"]
-    command = [postgres, "-D", data]
-    command += [word for option in options for word in ("-c", option)]
-    with (folder / "log").open("wb") as log:
-        server = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, **account)
-    url = f"postgresql+psycopg://moorage@/postgres?host={folder}"
-    try:
-        _wait(url, server)
-        yield url
-    finally:
-        server.send_signal(signal.SIGQUIT)  # at once: nobody needs its data any more
-        server.wait()
-        shutil.rmtree(folder)
+    postgres = Postgres()
+    yield postgres.url
+    postgres.close()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -92,25 +58,6 @@ def opened(url: str) -> Iterator[Callable[[], Ledger]]:
 @pytest.fixture
 def ledger(opened: Callable[[], Ledger]) -> Ledger:
     return opened()
-
-
-def _unprivileged(folder: Path) -> Account:
-    """PostgreSQL refuses to run as root."""
-    if os.geteuid():
-        return {}
-    user = pwd.getpwnam("nobody")
-    os.chown(folder, user.pw_uid, user.pw_gid)
-    return {"user": user.pw_uid, "group": user.pw_gid}
-
-
-def _wait(url: str, server: subprocess.Popen[bytes]) -> None:
-    give_up = time.monotonic() + START_SECONDS
-    while server.poll() is None and time.monotonic() < give_up:
-        try:
-            return _execute(url, "SELECT 1")
-        except Exception:  # not there yet
-            time.sleep(0.05)
-    pytest.skip("PostgreSQL does not start here")
 
 
 def _execute(url: str, statement: str) -> None:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing.synchronize import Barrier
 from typing import Any, TypeVar
+
+from moorage.adapters.ledger import Ledger
+from moorage.common.failures import Cause, Failure
+from moorage.inventory.claims import Claim
+from moorage.inventory.snapshot import FleetSnapshot
+from tests.builders import REVISION, a_spec
 
 R = TypeVar("R")
 PROCESSES = 4
@@ -45,3 +51,15 @@ def _enter(barrier: Barrier) -> None:
 def _begin(work: Callable[..., R], *args: Any) -> R:
     _barrier.wait(WAIT_SECONDS)
     return work(*args)
+
+
+def claimed(ledger: Ledger, name: str, wanted: Sequence[Claim], fleet: FleetSnapshot) -> str:
+    """Begin a release and claim for it; its id, or nothing when others were faster."""
+    release = ledger.releases.begin(a_spec(name=name), REVISION, "")
+    try:
+        ledger.claims.commit(release, wanted, fleet)
+    except Failure as failure:
+        if failure.cause is not Cause.CLAIM_CONFLICT:
+            raise
+        return ""
+    return release

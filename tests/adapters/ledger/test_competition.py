@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 import pytest
 
 from moorage.adapters.ledger import Ledger
-from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
 from moorage.inventory.claims import Claim, Resource
 from moorage.releases.states import ReleaseState
-from tests.adapters.ledger.team import Team
-from tests.builders import REVISION, a_claim, a_fleet, a_host, a_spec
+from tests.adapters.ledger.team import Team, claimed
+from tests.builders import a_claim, a_fleet, a_host
 
 pytestmark = pytest.mark.process
 
@@ -58,18 +57,6 @@ def wanted(number: int) -> tuple[Claim, ...]:
     return shapes[number % 3]
 
 
-def attempt(ledger: Ledger, name: str, number: int) -> str:
-    """Begin a release and claim for it; its id, or nothing when others were faster."""
-    release = ledger.releases.begin(a_spec(name=name), REVISION, "")
-    try:
-        ledger.claims.commit(release, wanted(number), FLEET)
-    except Failure as failure:
-        if failure.cause is not Cause.CLAIM_CONFLICT:
-            raise
-        return ""
-    return release
-
-
 @dataclass
 class Outcome:
     """What one process got: releases that hold their claims, losers, and those that ended."""
@@ -84,7 +71,7 @@ def compete(worker: int, url: str) -> Outcome:
     outcome = Outcome()
     with closing(Ledger(url)) as ledger:
         for number in range(worker * EACH, (worker + 1) * EACH):
-            release = attempt(ledger, f"m{worker}", number)
+            release = claimed(ledger, f"m{worker}", wanted(number), FLEET)
             if not release:
                 outcome.lost += 1
             elif number % 2:

@@ -7,12 +7,11 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 
 from moorage.adapters.ledger import Ledger
-from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
 from moorage.inventory.claims import Claim, Resource
 from moorage.releases.states import ReleaseState
-from tests.adapters.ledger.team import PROCESSES, Team
-from tests.builders import REVISION, a_claim, a_fleet, a_host, a_spec
+from tests.adapters.ledger.team import PROCESSES, Team, claimed
+from tests.builders import a_claim, a_fleet, a_host
 
 ATTEMPTS = 50
 PORTS = 25
@@ -35,22 +34,12 @@ def held_twice(claims: Sequence[Claim]) -> list[tuple[Resource, int]]:
     return [key for key, amount in held.items() if amount > limits[key[0]]]
 
 
-def attempt(ledger: Ledger, name: str, number: int) -> str:
-    """Begin a release and claim something; its id, or nothing when others were faster."""
-    release = ledger.releases.begin(a_spec(name=name), REVISION, "")
-    try:
-        ledger.claims.commit(release, wanted(number), FLEET)
-    except Failure as failure:
-        if failure.cause is not Cause.CLAIM_CONFLICT:
-            raise
-        return ""
-    return release
-
-
 def take_all(worker: int, url: str) -> int:
     """Claim again and again; how often it worked."""
     with closing(Ledger(url)) as ledger:
-        return sum(bool(attempt(ledger, f"m{worker}", number)) for number in range(ATTEMPTS))
+        return sum(
+            bool(claimed(ledger, f"m{worker}", wanted(number), FLEET)) for number in range(ATTEMPTS)
+        )
 
 
 def come_and_go(worker: int, url: str) -> list[tuple[Resource, int]]:
@@ -58,7 +47,7 @@ def come_and_go(worker: int, url: str) -> list[tuple[Resource, int]]:
     seen = []
     with closing(Ledger(url)) as ledger:
         for number in range(ATTEMPTS):
-            if release := attempt(ledger, f"m{worker}", number // 10):
+            if release := claimed(ledger, f"m{worker}", wanted(number // 10), FLEET):
                 seen += held_twice(ledger.claims.all())
                 ledger.claims.hand_back(release, "", ())
                 ledger.releases.move(release, ReleaseState.ERROR)
