@@ -5,9 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -16,12 +14,13 @@ from moorage.cli.conversation import Conversation, read_prompt, show, talk
 from moorage.common.failures import Cause, Failure
 from moorage.spec import Mode
 from tests.builders import a_profile, a_release
+from tests.http_server import QuietHandler, serving
 from tests.releases.test_release import row
 
 USAGE = {"completion_tokens": 2}
 
 
-class Engine(BaseHTTPRequestHandler):
+class Engine(QuietHandler):
     """Counts the messages that it is sent; one that asks for no stream gets none."""
 
     bodies: list[dict[str, Any]]
@@ -44,18 +43,13 @@ class Engine(BaseHTTPRequestHandler):
         for event in (*events, {"choices": [], "usage": USAGE}):
             self.wfile.write(f"data: {json.dumps(event)}\n\n".encode())
 
-    def log_message(self, *_: object) -> None:
-        pass
-
 
 @pytest.fixture
 def conversation() -> Iterator[Conversation]:
     Engine.bodies, Engine.status = [], 200
-    with ThreadingHTTPServer(("127.0.0.1", 0), Engine) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with serving(Engine) as port:
         served = row(a_release(profile=a_profile()))
-        yield Conversation(served, f"http://127.0.0.1:{server.server_port}", "", 8)
-        server.shutdown()
+        yield Conversation(served, f"http://127.0.0.1:{port}", "", 8)
 
 
 def typed(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:

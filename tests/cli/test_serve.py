@@ -6,9 +6,7 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import StringIO
 
 import httpx
@@ -18,28 +16,24 @@ from rich.console import Console
 
 from moorage.cli import serve
 from moorage.common.failures import Failure
+from tests.http_server import QuietHandler, serving
 
 LOGIN = "moorage:hush-hush"
 
 
-class Healthy(BaseHTTPRequestHandler):
+class Healthy(QuietHandler):
     """Whatever it is, it says that it is well."""
 
     def do_GET(self) -> None:
         self.send_response(200)
         self.end_headers()
 
-    def log_message(self, *_: object) -> None:
-        """Says nothing."""
-
 
 @pytest.fixture
 def url() -> Iterator[str]:
     """An API that this process answers for."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Healthy) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/api"
-        server.shutdown()
+    with serving(Healthy) as port:
+        yield f"http://127.0.0.1:{port}/api"
 
 
 @pytest.mark.parametrize(

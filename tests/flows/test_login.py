@@ -11,10 +11,8 @@ import signal
 import socket
 import subprocess
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import suppress
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -33,6 +31,7 @@ from tests.e2e.workplace import REPOSITORY, Workplace
 from tests.flows.conftest import DEPLOYMENTS, Serving
 from tests.flows.requests import NEVER_READY, Parameters, assert_undone, until_started
 from tests.flows.ui.browser import WAIT_MS, chromium
+from tests.http_server import QuietHandler, serving
 from tests.prefect_server import PrefectApi, free_port
 from tests.waiting import until
 
@@ -288,7 +287,7 @@ class TestItsUser:
             assert done.stdout == f'"{prefect.__version__}"', done.stderr
 
 
-class ForeignPage(BaseHTTPRequestHandler):
+class ForeignPage(QuietHandler):
     """A page of somebody else."""
 
     def do_GET(self) -> None:
@@ -296,9 +295,6 @@ class ForeignPage(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/html")
         self.end_headers()
         self.wfile.write(b"<p>look at this</p>")
-
-    def log_message(self, *_: object) -> None:
-        """Says nothing."""
 
 
 ATTACK = """async ([url, login, socket]) => {
@@ -320,14 +316,6 @@ ATTACK = """async ([url, login, socket]) => {
     })
     return found
 }"""
-
-
-@contextmanager
-def foreign_site() -> Iterator[int]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), ForeignPage) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_address[1]
-        server.shutdown()
 
 
 @pytest.fixture(scope="class")
@@ -365,7 +353,7 @@ class TestBrowser:
     ) -> None:
         target = f"{name}:{served.port}"
         socket = f"ws://{target}/api/events/in"
-        with foreign_site() as port:
+        with serving(ForeignPage) as port:
             other = page.context.new_page()
             other.goto(f"http://{name}:{port}/")
             found = other.evaluate(ATTACK, [f"http://{target}{served.path}", served.login, socket])
@@ -390,7 +378,7 @@ class TestBrowser:
         assert served.runs() == []
 
     def test_a_page_of_another_origin_does_not_show_it(self, page: Page, served: Served) -> None:
-        with foreign_site() as port:
+        with serving(ForeignPage) as port:
             other = page.context.new_page()
             other.goto(f"http://127.0.0.1:{port}/")
             other.evaluate(

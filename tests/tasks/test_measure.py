@@ -2,9 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +35,7 @@ from tests.builders import (
     a_release,
     a_spec,
 )
+from tests.http_server import QuietHandler, serving
 from tests.prefect_server import free_port
 from tests.tasks.test_journal import Ear
 
@@ -143,7 +142,7 @@ def test_that_it_cannot_be_kept_is_told_and_nothing_else() -> None:
     assert ear.heard[0].startswith("what ghost.v1 measured could not be kept: The ledger")
 
 
-class Engine(BaseHTTPRequestHandler):
+class Engine(QuietHandler):
     """Answers as vLLM does, models only to who has the key."""
 
     def do_GET(self) -> None:
@@ -152,16 +151,11 @@ class Engine(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(json.dumps({} if guarded else ANSWERS[self.path]).encode())
 
-    def log_message(self, *_: object) -> None:
-        """Says nothing."""
-
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Engine) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_address[1]
-        server.shutdown()
+    with serving(Engine) as port:
+        yield port
 
 
 def read(

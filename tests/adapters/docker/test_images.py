@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import docker
@@ -15,6 +13,7 @@ from moorage.adapters.docker.images import DockerImages
 from moorage.common.failures import Cause, Failure
 from moorage.spec.image_reference import repository
 from tests.cut_registry import CutRegistry
+from tests.http_server import QuietHandler, serving
 from tests.local_registry import LocalRegistry, require_docker, require_registry
 from tests.uploads import layer, upload_image
 
@@ -115,21 +114,13 @@ def test_what_a_registry_answers_instead_of_an_image_is_told(
 ) -> None:
     require_docker()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_GET(self) -> None:
             allowed = self.path == "/v2/"
             self.send_response(200 if allowed else status)
             self.end_headers()
             self.wfile.write(b"{}" if allowed else body.encode())
 
-        def log_message(self, *_: object) -> None:
-            """Nothing: tests are quiet."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    reference = f"127.0.0.1:{server.server_port}/a/b:1"
-    with pytest.raises(Failure) as caught:
-        DockerImages("local").pull(reference, lambda _done, _total: None)
+    with serving(Handler) as port, pytest.raises(Failure) as caught:
+        DockerImages("local").pull(f"127.0.0.1:{port}/a/b:1", lambda _done, _total: None)
     assert caught.value.cause is cause
-    server.shutdown()
-    server.server_close()

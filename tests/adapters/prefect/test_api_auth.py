@@ -5,10 +5,8 @@ import os
 import ssl
 import subprocess
 import sys
-import threading
 from base64 import b64encode
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -27,13 +25,14 @@ from moorage.adapters.prefect.api_login import (
     require_login_of_other,
 )
 from moorage.common.failures import Cause, ExitCode, Failure
+from tests.http_server import QuietHandler, serving
 from tests.prefect_server import free_port
 
 LOGIN = "admin:hush"
 BASIC = f"Basic {b64encode(LOGIN.encode()).decode()}"
 
 
-class Api(BaseHTTPRequestHandler):
+class Api(QuietHandler):
     """Answers as Prefect does, with or without an auth string."""
 
     asks = False
@@ -43,9 +42,6 @@ class Api(BaseHTTPRequestHandler):
         admitted = not self.asks or self.headers["Authorization"] == BASIC
         self.send_response(404 if not known else 200 if admitted else 401)
         self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        """Says nothing."""
 
 
 @pytest.fixture(autouse=True)
@@ -60,10 +56,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.fixture
 def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     monkeypatch.setattr(Api, "asks", False)
-    with ThreadingHTTPServer(("0.0.0.0", 0), Api) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_address[1]
-        server.shutdown()
+    with serving(Api, "0.0.0.0") as port:
+        yield port
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "0.0.0.0", "10.0.0.7", "gpu"])

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ssl
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -14,11 +11,12 @@ from moorage.adapters.registry import connection
 from moorage.adapters.registry.registry import MANIFESTS, RegistryClient
 from moorage.common.failures import Cause, Failure
 from tests.certificates import Authority, require_openssl
+from tests.http_server import QuietHandler, serving
 
 DIGEST = f"sha256:{'1' * 64}"
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(QuietHandler):
     """A registry that has everything, under one digest."""
 
     def do_HEAD(self) -> None:
@@ -26,9 +24,6 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Docker-Content-Digest", DIGEST)
         self.send_header("Content-Type", MANIFESTS[0])
         self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        """Nothing: tests are quiet."""
 
 
 @pytest.fixture(scope="module")
@@ -46,24 +41,16 @@ def certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def serving(trust: ssl.SSLContext | None = None) -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    if trust:
-        server.socket = trust.wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
-
-
 @pytest.fixture
 def secure(authority: Authority) -> Iterator[str]:
-    yield from serving(authority.context())
+    with serving(Handler, trust=authority.context()) as port:
+        yield f"127.0.0.1:{port}"
 
 
 @pytest.fixture
 def plain() -> Iterator[str]:
-    yield from serving()
+    with serving(Handler) as port:
+        yield f"127.0.0.1:{port}"
 
 
 def found(host: str, *, insecure: bool = False) -> str:
@@ -98,7 +85,8 @@ def test_an_authority_in_dockers_folder_is_trusted_for_its_registry_only(
 def test_a_registry_may_ask_for_a_certificate_of_the_host(
     authority: Authority, certificates: Path
 ) -> None:
-    for host in serving(authority.context(clients=True)):
+    with serving(Handler, trust=authority.context(clients=True)) as port:
+        host = f"127.0.0.1:{port}"
         folder = certificates / host
         folder.mkdir(parents=True)
         (folder / "ca.crt").write_bytes(authority.certificate.read_bytes())
@@ -112,7 +100,8 @@ def test_a_registry_may_ask_for_a_certificate_of_the_host(
 def test_a_certificate_that_is_past_its_time_points_at_the_clock(
     authority: Authority, certificates: Path
 ) -> None:
-    for host in serving(authority.context(expired=True)):
+    with serving(Handler, trust=authority.context(expired=True)) as port:
+        host = f"127.0.0.1:{port}"
         (certificates / host).mkdir(parents=True)
         (certificates / host / "ca.crt").write_bytes(authority.certificate.read_bytes())
         failure = refusal(host)

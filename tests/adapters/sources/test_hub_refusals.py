@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import traceback
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 
 import pytest
 
@@ -17,6 +16,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.spec import ModelSpec
 from tests.adapters.sources.conftest import REPO
 from tests.certificates import Authority, require_openssl
+from tests.http_server import QuietHandler, serving
 from tests.hub.faults import API, Fault
 from tests.hub.server import Hub
 from tests.hub.tiny import model
@@ -129,15 +129,10 @@ def test_a_hub_that_is_not_there(spec: ModelSpec, source: Make, hub: Hub) -> Non
 
 def test_a_hub_whose_certificate_is_not_trusted_here(tmp_path: Path) -> None:
     require_openssl()
-    address, context = ("127.0.0.1", 0), Authority(tmp_path).context()
-    with ThreadingHTTPServer(address, BaseHTTPRequestHandler) as server:
-        server.handle_error = lambda *_: None  # type: ignore[method-assign]
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-        Thread(target=server.serve_forever, daemon=True).start()
-        client = HubClient(REPO, f"https://127.0.0.1:{server.server_port}", waits=(0,))
+    with serving(QuietHandler, trust=Authority(tmp_path).context()) as port:
+        client = HubClient(REPO, f"https://127.0.0.1:{port}", waits=(0,))
         with pytest.raises(Failure, match="CERTIFICATE_VERIFY_FAILED") as caught:
             client.list_files("")
-        server.shutdown()
     assert caught.value.cause is Cause.HUB_UNAVAILABLE
     assert "SSL_CERT_FILE" in caught.value.suggestion
 
