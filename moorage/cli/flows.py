@@ -19,7 +19,12 @@ from moorage.adapters.prefect.new_database import provide_database
 from moorage.adapters.prefect.settings_files import may_know_a_server
 from moorage.adapters.system.settings import Settings
 from moorage.cli.fork_server import fork_later_commands
-from moorage.cli.interruption import cancelled_by_sigterm, ended_by_hangup, nothing_begun
+from moorage.cli.interruption import (
+    announced_interrupt,
+    cancelled_by_sigterm,
+    ended_by_hangup,
+    nothing_begun,
+)
 from moorage.cli.output import LostApi, err
 from moorage.cli.step_printer import printed_steps
 from moorage.common.failures import Cause, Failure
@@ -75,8 +80,8 @@ def run_flow(
         from tasks.journal import listening  # noqa: PLC0415
         from tasks.policy import asking, channel_scope  # noqa: PLC0415
 
-    async def main() -> FlowResult[R]:
-        with cancelled_by_sigterm():
+    async def main(announce: Callable[[str], None] = lambda _: None) -> FlowResult[R]:
+        with cancelled_by_sigterm(), announced_interrupt(announce):
             state = with_result(await start())
             result = await state.aresult(raise_on_failure=not failed_too)
         if isinstance(result, Exception):
@@ -90,7 +95,7 @@ def run_flow(
         if as_json:
             return asyncio.run(main())
         with printed_steps() as printer, listening(printer), asking(printer.ask):
-            return asyncio.run(main())
+            return asyncio.run(main(printer.noted))
 
 
 @contextmanager

@@ -9,6 +9,8 @@ from typing import Any
 from moorage.cli.output import err, leave
 from moorage.common.failures import Cause, Failure
 
+INTERRUPTED = "interrupted: the running step ends first, then unfinished work is undone"
+
 
 @contextmanager
 def heard_by(handler: Callable[..., Any], numbers: Iterable[int]) -> Iterator[None]:
@@ -42,6 +44,23 @@ def cancelled_by_sigterm() -> Iterator[None]:
     assert task
     cancel = task.cancel
     with heard_by(lambda *_: loop.call_soon_threadsafe(cancel), [signal.SIGTERM]):
+        yield
+
+
+@contextmanager
+def announced_interrupt(announce: Callable[[str], None]) -> Iterator[None]:
+    """Announce the first Ctrl-C at once: a step may take a while to end, and so may its undo."""
+    loop, interrupt = asyncio.get_running_loop(), signal.getsignal(signal.SIGINT)
+    left = [INTERRUPTED]
+
+    def hear(*signalled: Any) -> None:
+        if left:
+            # Not printed here: a signal may come in the middle of a line.
+            loop.call_soon_threadsafe(announce, left.pop())
+        if callable(interrupt):
+            interrupt(*signalled)
+
+    with heard_by(hear, [signal.SIGINT] if callable(interrupt) else []):
         yield
 
 

@@ -75,6 +75,7 @@ def test_a_deploy_that_is_stopped_undoes_what_it_did(
     run.send_signal(number)
     _, errors = run.communicate(timeout=PATIENCE_SECONDS)
     assert run.returncode == 130, errors
+    assert ("then unfinished work is undone" in errors) == (number == signal.SIGINT)
     assert workplace.is_clean()
     assert (workplace.releases()[0].state, workplace.releases()[0].cause) == (
         "error",
@@ -92,6 +93,7 @@ def test_an_impatient_second_signal_does_not_cut_the_undo_short(workplace: Workp
         time.sleep(0.3)
     _, errors = run.communicate(timeout=PATIENCE_SECONDS)
     assert run.returncode != 0, errors
+    assert errors.count("then unfinished work is undone") == 1
     assert workplace.is_clean()
     assert workplace.releases()[0].state == "error"
 
