@@ -8,7 +8,6 @@ from rich.console import Console
 from moorage.cli import output
 from moorage.common.units import GIB
 from moorage.engines.installed import CacheSize, HostDisk, ImageSize, engine_status
-from moorage.engines.launch import LaunchPlan
 from moorage.engines.registry import ENGINES
 from moorage.releases.release_row import ReleaseRow
 from moorage.reports.engine_report import (
@@ -19,7 +18,7 @@ from moorage.reports.engine_report import (
     engine_rows,
 )
 from moorage.spec import EngineName
-from tests.builders import a_container, a_host, a_release, a_row
+from tests.builders import a_container, a_host, a_plan, a_release, a_row
 
 IMAGE = "vllm/vllm-openai:v0.32.0"
 HOSTS = (a_host(images=frozenset({IMAGE}), docker="27.1"), a_host("gpu-2", docker="27.1"))
@@ -33,13 +32,7 @@ DISKS = {
 
 
 def serving() -> ReleaseRow:
-    plan = LaunchPlan(
-        release="tiny.v1",
-        engine=EngineName.VLLM,
-        engine_version="0.32.0",
-        containers=(a_container(host="gpu-1"),),
-    )
-    return a_row(a_release(plan=plan))
+    return a_row(a_release(plan=a_plan(a_container(host="gpu-1"))))
 
 
 def report(name: EngineName) -> EngineReport:

@@ -9,11 +9,10 @@ import pytest
 from moorage.common.failures import Cause
 from moorage.common.values import Origin
 from moorage.engines.flags import Variable
-from moorage.engines.launch import LaunchPlan
 from moorage.releases.release import FailureRecord
 from moorage.reports.next_steps import form_section, next_steps, python_client, release_forms
-from moorage.spec import EngineName, Mode
-from tests.builders import a_container, a_profile, a_release, a_workload
+from moorage.spec import Mode
+from tests.builders import a_container, a_plan, a_profile, a_release, a_workload
 
 URL = "http://127.0.0.1:40000"
 SERVES: dict[str, Any] = {"workloads": (a_workload(endpoint=URL),)}
@@ -77,10 +76,7 @@ def test_a_release_that_replaced_another_can_be_rolled_back() -> None:
 def test_a_key_is_named_and_never_shown(secret: str, shown: str) -> None:
     key = Variable(name="VLLM_API_KEY", secret=secret, origin=Origin.DEFAULT, reason="")
     container = a_container(environment=(key,) if secret else ())
-    plan = LaunchPlan(
-        release="tiny.v1", engine=EngineName.VLLM, engine_version="", containers=(container,)
-    )
-    found = steps(plan=plan)
+    found = steps(plan=a_plan(container))
     assert ("Authorization" in found, shown in found) == (bool(secret), True)
 
 

@@ -9,7 +9,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
 from moorage.common.values import Origin
 from moorage.engines.flags import Flag
-from moorage.engines.launch import LaunchPlan, Preparation
+from moorage.engines.launch import Preparation
 from moorage.engines.plan import plan_launch
 from moorage.engines.recovery import Correction, with_correction
 from moorage.engines.workload import Workload
@@ -34,7 +34,7 @@ from moorage.reports.record import (
     readiness_document,
     release_document,
 )
-from moorage.spec import EngineName, ModelSpec
+from moorage.spec import ModelSpec
 from tests.builders import (
     LEDGER,
     NOON,
@@ -45,6 +45,7 @@ from tests.builders import (
     a_measurement,
     a_model,
     a_placement,
+    a_plan,
     a_profile,
     a_release,
     a_spec,
@@ -297,10 +298,7 @@ def test_a_plan_tells_what_is_added_what_is_written_and_what_happens_first() -> 
     )
     first = Preparation(packages=("acme==1.2",), without_cuda_compat=True)
     container = a_container(command=words, preparation=first)
-    plan = LaunchPlan(
-        release="tiny.v1", engine=EngineName.VLLM, engine_version="", containers=(container,)
-    )
-    page = plan_document(a_release(plan=plan)).markdown()
+    page = plan_document(a_release(plan=a_plan(container, engine_version=""))).markdown()
     for row in (
         "| vllm serve | derived | its program |",
         "| --seed 7 | user | engine.args |",

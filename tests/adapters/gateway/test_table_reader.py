@@ -19,7 +19,6 @@ from moorage.adapters.ledger import Ledger
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
 from moorage.engines.flags import Variable
-from moorage.engines.launch import LaunchPlan
 from moorage.gateway.gateway import GatewayOptions, LogPosition
 from moorage.gateway.programs import HOST_FOLDER
 from moorage.gateway.routes import route_table
@@ -28,12 +27,11 @@ from moorage.gateway.usage import Usage
 from moorage.releases.release_row import ASLEEP
 from moorage.releases.routing import Canary
 from moorage.releases.states import ReleaseState
-from moorage.spec import EngineName
 from tests.adapters.gateway.test_host_folder import host_folder
 from tests.adapters.ledger.test_gateways import KEY
 from tests.adapters.ledger.test_routes import started, switch
 from tests.adapters.ledger.test_sleep import asleep
-from tests.builders import a_container, a_fleet, a_release, a_spec, a_workload
+from tests.builders import a_container, a_fleet, a_plan, a_release, a_spec, a_workload
 
 EXPOSED = GatewayOptions(bind="0.0.0.0")
 
@@ -123,12 +121,7 @@ def keyed(ledger: Ledger) -> None:
     """A release whose engine asks for the key that the secret `TINY_KEY` holds."""
     identity = started(ledger)
     variable = Variable(name="VLLM_API_KEY", secret="TINY_KEY", origin=Origin.USER, reason="spec")
-    plan = LaunchPlan(
-        release=identity,
-        engine=EngineName.VLLM,
-        engine_version="",
-        containers=(a_container(environment=(variable,)),),
-    )
+    plan = a_plan(a_container(environment=(variable,)), release=identity)
     created = ledger.releases.get(identity).created_at
     ledger.releases.take_over(a_release(identity, plan=plan, created_at=created))
 

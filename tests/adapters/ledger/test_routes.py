@@ -8,7 +8,6 @@ import pytest
 
 from moorage.adapters.ledger import Ledger
 from moorage.common.failures import Cause, Failure
-from moorage.engines.launch import LaunchPlan
 from moorage.models.pin import AssetRole, Pin
 from moorage.placement.role import Role
 from moorage.releases.release import Release
@@ -16,7 +15,7 @@ from moorage.releases.release_row import STOPPED_FIRST, SUPERSEDED
 from moorage.releases.routing import Canary, Route
 from moorage.releases.states import ReleaseState
 from moorage.spec import EngineName, ModelSpec
-from tests.builders import REVISION, a_release, a_spec, a_workload
+from tests.builders import REVISION, a_plan, a_release, a_spec, a_workload
 
 STARTING = (ReleaseState.SCHEDULED, ReleaseState.STARTING)
 
@@ -185,6 +184,5 @@ def test_adapters_are_those_of_the_spec_and_those_that_every_replica_has_loaded(
     for workload, names in zip(leaders, (("both", "half"), ("both",)), strict=True):
         loaded = tuple(pins[name] for name in names)
         ledger.workloads.put(identity, workload.model_copy(update={"adapters": loaded}))
-    plan = LaunchPlan(release=identity, engine=engine, engine_version="1", containers=())
-    switch(ledger, identity, spec=spec, plan=plan)
+    switch(ledger, identity, spec=spec, plan=a_plan(release=identity, engine=engine))
     assert ledger.routes.routes()[0].adapters == listed

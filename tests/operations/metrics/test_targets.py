@@ -8,21 +8,18 @@ from typing import Any
 import pytest
 
 from moorage.engines.flags import Variable
-from moorage.engines.launch import Application, ContainerSpec, LaunchPlan
+from moorage.engines.launch import Application, ContainerSpec
 from moorage.gateway.gateway import Gateway
 from moorage.operations.metrics.targets import deployed, target_groups
 from moorage.releases.release_row import ReleaseRow
 from moorage.spec import EngineName
-from tests.builders import a_container, a_release, a_row
+from tests.builders import a_container, a_plan, a_release, a_row
 
 KEY = Variable(name="LLAMA_API_KEY", secret="moorage-key-tiny", origin="default", reason="so")
 
 
 def serves(engine: EngineName, *containers: ContainerSpec) -> ReleaseRow:
-    plan = LaunchPlan(
-        release="tiny.v1", engine=engine, engine_version="0.32.0", containers=containers
-    )
-    return a_row(a_release(plan=plan))
+    return a_row(a_release(plan=a_plan(*containers, engine=engine)))
 
 
 def labelled(**labels: str) -> ContainerSpec:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from moorage.engines.labels import LABEL_RELEASE
-from moorage.engines.launch import ContainerSpec, LaunchPlan
+from moorage.engines.launch import ContainerSpec
 from moorage.engines.workload import Workload
 from moorage.operations.reconcile.actions import Action, ActionKind, not_before
 from moorage.operations.reconcile.cluster_state import (
@@ -20,12 +20,13 @@ from moorage.operations.reconcile.cluster_state import (
 from moorage.operations.reconcile.observed_workload import ObservedWorkload, Place
 from moorage.releases.release_row import SUPERSEDED, ReleaseRow
 from moorage.releases.states import ReleaseState
-from moorage.spec import EngineName, RestartSpec, RuntimeName
+from moorage.spec import RestartSpec, RuntimeName
 from tests.builders import (
     NOON,
     a_container,
     a_host,
     a_placement,
+    a_plan,
     a_release,
     a_spec,
     a_workload,
@@ -56,9 +57,7 @@ def a_standing(
     own = (workload(release),)
     spec = a_spec(name=release.split(".")[0], restart=restart)
     containers = [_container(one) for one in (own if planned is None else planned)]
-    plan = LaunchPlan(
-        release=release, engine=EngineName.VLLM, engine_version="", containers=tuple(containers)
-    )
+    plan = a_plan(*containers, release=release)
     record = a_release(
         release,
         spec=spec,
