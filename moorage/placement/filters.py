@@ -20,15 +20,14 @@ def filter_hosts(
     request: Request, views: Sequence[HostView]
 ) -> tuple[list[HostView], dict[str, Verdict]]:
     """The hosts that pass, narrowed to usable accelerators, and the verdicts on refused hosts."""
-    able, refused, checks = [], {}, Filters(request).checks
-    for view in views:
-        usable = view
-        try:
-            for check in checks:
-                usable = check(usable)
-            able.append(usable)
-        except Refusal as refusal:
-            refused[view.host.name] = Verdict.of(view.host.name, refusal)
+    able, refused = list(views), dict[str, Verdict]()
+    for check in Filters(request).checks:  # one filter for all hosts, faster than all for one host
+        left, able = able, []
+        for view in left:
+            try:
+                able.append(check(view))
+            except Refusal as refusal:
+                refused[view.host.name] = Verdict.of(view.host.name, refusal)
     return able, refused
 
 
