@@ -81,7 +81,7 @@ def plan(model: AnyModel, fleet: FleetFile = None, as_json: AsJson = False) -> N
 
 
 def retire(name: ModelName, as_json: AsJson = False) -> None:
-    """Stop the running release of a model and free its claims; settle its failed ones."""
+    """Stop the running release of a model and free its claims; its failures leave `status`."""
     TypeAdapter(Name).validate_python(name)
     require_model(name)
     _show_release(name, call_flow("retire_model", name, as_json=as_json), as_json=as_json)

@@ -45,8 +45,8 @@ def room_of(host: HostSnapshot) -> Room:
     total, free, reserve = there["ram_total"], there["ram_free"], there["ram_reserve"]
     ram = _left(total, free, reserve, held.get(RAM, 0), pending.get(RAM, 0))
     cores = max(0, there["cpus"] - held[CORES]) if CORES in held else there["cpus"]
-    accelerators, reserve = there["accelerators"], there["accelerator_reserve"]
-    room = Room(ram, cores, *_memory(accelerators, reserve, held, pending))
+    memory, alike = _memory(there["accelerators"], there["accelerator_reserve"], held, pending)
+    room = Room(ram, cores, memory, alike)
     if there["unified_memory"]:
         _share_one_pool(host, room)
     return room

@@ -126,13 +126,9 @@ class ProcessRuntime:
 
         It may have been first, or it shares the port: vLLM's sockets allow that (SO_REUSEPORT).
         """
-        try:
-            own = {one.pid for one in self._home(workload)._processes(workload.name)}
-        except Failure:  # another user runs it
-            return ""
-        if not own:
-            return ""
-        others = {pid for pid in listeners(workload.endpoint) if pid not in own}
+        others = self._other_listeners(workload)
+        if others:  # a process that the engine has just forked shares its sockets for a moment
+            others &= self._other_listeners(workload)
         return " and ".join(sorted(map(named, others)))
 
     def workloads(self, ledger: str, known: Sequence[Workload] = ()) -> Iterator[ObservedWorkload]:
@@ -164,6 +160,14 @@ class ProcessRuntime:
                     state=f"process {pid} runs" if alive else "the process has ended",
                     since=datetime.fromtimestamp((folder / LABELS_FILE).stat().st_mtime, UTC),
                 )
+
+    def _other_listeners(self, workload: Workload) -> set[int | None]:
+        listening = set(listeners(workload.endpoint))
+        try:
+            own = {one.pid for one in self._home(workload)._processes(workload.name)}
+        except Failure:  # another user runs it
+            return set()
+        return listening - own if own else set()
 
     def _spawn(self, spec: ContainerSpec, secrets: Mapping[str, str]) -> dict[str, Any]:
         folder = self._root / spec.name

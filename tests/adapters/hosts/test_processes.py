@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from moorage.adapters.hosts import supervisor
+from moorage.adapters.hosts import processes, supervisor
 from moorage.adapters.hosts.processes import MARK, ProcessRuntime, processes_with_variable
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
@@ -283,6 +283,17 @@ def test_whoever_else_listens_at_its_endpoint_is_named(
     finally:
         other.kill()
         other.wait()
+
+
+def test_a_process_that_the_engine_has_forked_and_that_is_gone_is_nobody_else(
+    runtime: ProcessRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workload = runtime.start(running("sleep", "60"), {})
+    with subprocess.Popen(["true"]) as forked:
+        forked.wait()
+    seen = iter([[pid_of(workload), forked.pid], [pid_of(workload)]])
+    monkeypatch.setattr(processes, "listeners", lambda _: next(seen))
+    assert runtime.other_listener(workload) == ""
 
 
 def _listens(pid: int) -> bool:
