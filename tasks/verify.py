@@ -47,6 +47,9 @@ LONGEST_PAUSE_SECONDS = 1.0
 ASK_SECONDS = 5.0
 """Time-out of a health request; a real request may take its whole deadline."""
 
+TELLING_SECONDS = 1.0
+"""The last request before a deadline may get less time than this: an earlier failure says more."""
+
 SILENT_SECONDS = 30.0
 """How long the runtime may be silent; a daemon that restarts is back by then."""
 
@@ -222,17 +225,19 @@ class Watch:
             attempts += 1
             timeout = left if probe.phase == Phase.ANSWERED else min(left, ASK_SECONDS)
             status, answer = await self._ask(probe, timeout)
-            wrong, kept = judge(probe, status, answer)
+            found, kept = judge(probe, status, answer)
             await self.must_live()
             if status:
                 await self._must_answer_itself()
-            if not wrong:
+            if not found:
                 seconds = round(time.monotonic() - self._begin, 3)
                 return ProbeResult(
                     phase=probe.phase, seconds=seconds, attempts=attempts, detail=redact(kept)
                 )
             if is_final(probe, status):
-                raise await self._failure(Cause.BAD_ANSWER, f"{probe.path}: {wrong}")
+                raise await self._failure(Cause.BAD_ANSWER, f"{probe.path}: {found}")
+            if status or attempts == 1 or timeout >= TELLING_SECONDS:
+                wrong = found
             await asyncio.sleep(min(_pause_after(allowed - left), max(0.0, left)))
         cause = TIMEOUT_CAUSES[probe.deadline]
         failure = await self._failure(

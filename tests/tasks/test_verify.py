@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from typing import Any
 
 import pytest
 
@@ -130,3 +132,27 @@ async def test_an_application_that_nobody_reaches_is_told_from_a_slow_one(
     assert raised.value.cause is Cause.WARM_UP_TIMEOUT
     assert "http://ray:8000" in raised.value.suggestion
     assert "`serve`" in raised.value.suggestion
+
+
+async def test_a_last_request_without_time_for_an_answer_hides_no_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers = iter([(200, dict[str, Any](data=[]))])
+
+    async def ask(_endpoint: str, _probe: Probe, seconds: float, _key: str) -> tuple[int, Any]:
+        if found := next(answers, None):
+            return found
+        await asyncio.sleep(seconds)
+        return 0, "no whole answer"
+
+    monkeypatch.setattr(module, "ask", ask)
+    monkeypatch.setattr(module, "LONGEST_PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(module, "settings", lambda: None)
+    monkeypatch.setattr(module, "other_listener", lambda *_: "")
+    monkeypatch.setattr(module, "runtime_for", lambda *_: Restarted(fails=0))
+    spec = a_spec()
+    watch = Watch(spec, a_profile(), ENGINES[EngineName.VLLM], a_workload(), key="")
+    [listed] = [probe for probe in watch._probes if probe.phase == Phase.LISTED]
+    left = time.monotonic() - spec.readiness.deadlines.warm_up_seconds + 0.3
+    with pytest.raises(Failure, match="is not listed"):
+        await watch._pass(listed, began=left)
