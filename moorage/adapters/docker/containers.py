@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from http import HTTPStatus
 
 import docker
 from docker.errors import APIError, ImageNotFound, NotFound
@@ -24,6 +25,8 @@ RUN_TIMEOUT_SECONDS = 300
 REMOVAL_SECONDS = 60
 """Limit for a removal that another process has started."""
 IN_PROGRESS = "already in progress"
+BEING_REMOVED = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT})
+"""Statuses of requests about a container that another process removes, or has removed."""
 
 
 class DockerRuntime:
@@ -66,10 +69,15 @@ class DockerRuntime:
         return observe_containers(self.address, [workload])[0]
 
     def logs(self, workload: Workload, tail: int) -> str:
-        """The last lines of both streams, redacted."""
+        """The last lines of both streams, redacted; empty without the container."""
         with daemon(self.address) as client:
-            container = _find(client, workload)
-            return redact(log_of_container(container, tail)) if container else ""
+            try:
+                container = _find(client, workload)
+                return redact(log_of_container(container, tail)) if container else ""
+            except APIError as error:
+                if error.status_code not in BEING_REMOVED:
+                    raise
+                return ""
 
     def stop(self, workload: Workload, grace_seconds: float) -> None:
         """Send SIGTERM, SIGKILL after the grace period, then remove. A foreign container stays."""

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
+from types import SimpleNamespace
 from typing import Any, cast
 from uuid import uuid4
 
@@ -11,6 +12,7 @@ import requests
 from docker.errors import APIError, NotFound
 from docker.models.containers import Container
 
+from moorage.adapters.docker import containers
 from moorage.adapters.docker.container_options import container_arguments
 from moorage.adapters.docker.containers import DockerRuntime, remove_container
 from moorage.adapters.docker.errors import start_failure
@@ -234,3 +236,18 @@ def test_another_refusal_is_told() -> None:
     with pytest.raises(APIError, match="busy"):
         remove_container(cast("Container", engine))
     assert engine.calls == ["remove"]
+
+
+@pytest.mark.parametrize(("status", "told"), [(404, False), (409, False), (500, True)])
+def test_a_container_that_another_process_removes_has_no_log(
+    monkeypatch: pytest.MonkeyPatch, status: int, told: bool
+) -> None:
+    def refuse(**_: Any) -> None:
+        response = requests.Response()
+        response.status_code = status
+        raise APIError(str(status), response=response, explanation="marked for removal")
+
+    monkeypatch.setattr(containers, "daemon", lambda _: nullcontext())
+    monkeypatch.setattr(containers, "_find", lambda *_: SimpleNamespace(logs=refuse))
+    with pytest.raises(APIError) if told else nullcontext():
+        assert DockerRuntime("local").logs(a_workload(), 5) == ""

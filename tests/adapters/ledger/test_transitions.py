@@ -80,8 +80,10 @@ def test_no_release_begins_in_the_middle(ledger: Ledger, engine: Engine) -> None
     with pytest.raises(DatabaseError, match="a release begins as pending"):
         raw(
             engine,
-            "INSERT INTO releases SELECT 'tiny.v8', model, 8, 'running', spec_digest, revision,"
-            " flow_run_id, cause, created_at, updated_at, spec, record, canary FROM releases",
+            "INSERT INTO releases (id, model, number, state, spec_digest, revision, flow_run_id,"
+            " cause, created_at, updated_at, spec) SELECT 'tiny.v8', model, 8, 'running',"
+            " spec_digest, revision, flow_run_id, cause, created_at, updated_at, spec"
+            " FROM releases",
         )
 
 
