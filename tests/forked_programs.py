@@ -33,7 +33,6 @@ from moorage.cli.app import TARGETS, app
 from moorage.cli.forked_command import EarlySettings, leave, prepare_to_fork
 from moorage.common.failures import Cause, Failure
 from tests.e2e.interrupted import arm
-from tests.e2e.outages import kill_whole
 from tests.fork_server import (
     COMMAND,
     FAILS,
@@ -44,6 +43,7 @@ from tests.fork_server import (
     SERVICE,
     STOPS,
 )
+from tests.outages import kill_whole
 
 MOST_FILES = 4
 """Most files of an order: the answer's socket, standard output, error and input."""

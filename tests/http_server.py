@@ -32,5 +32,7 @@ def serving(
             server.handle_error = lambda *_: None  # type: ignore[method-assign]
             server.socket = trust.wrap_socket(server.socket, server_side=True)
         Thread(target=server.serve_forever, args=(POLL_SECONDS,), daemon=True).start()
-        yield server.server_port
-        server.shutdown()
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()

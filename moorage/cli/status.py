@@ -63,7 +63,10 @@ class Line(NamedTuple):
 
     @property
     def is_trouble(self) -> bool:
-        """Whether somebody should act: it is down or failed, and its model is not retired."""
+        """Whether somebody should act.
+
+        A failure is settled once its model is retired, unless it left workloads behind.
+        """
         return self.health in TROUBLE and not (self.row.retired_at and not self.row.workloads)
 
 

@@ -24,13 +24,13 @@ class Room:
 
     Attributes:
         memory: Bytes by accelerator, in the host's order.
-        alike: Whether there are accelerators, all of the same type, name and size.
+        one_kind: Whether there are accelerators, all of the same type, name and size.
     """
 
     ram: int
     cores: int
     memory: list[int]
-    alike: bool
+    one_kind: bool
 
 
 def room_of(host: HostSnapshot) -> Room:
@@ -45,8 +45,8 @@ def room_of(host: HostSnapshot) -> Room:
     total, free, reserve = there["ram_total"], there["ram_free"], there["ram_reserve"]
     ram = _left(total, free, reserve, held.get(RAM, 0), pending.get(RAM, 0))
     cores = max(0, there["cpus"] - held[CORES]) if CORES in held else there["cpus"]
-    memory, alike = _memory(there["accelerators"], there["accelerator_reserve"], held, pending)
-    room = Room(ram, cores, memory, alike)
+    memory, one_kind = _memory(there["accelerators"], there["accelerator_reserve"], held, pending)
+    room = Room(ram, cores, memory, one_kind)
     if there["unified_memory"]:
         _share_one_pool(host, room)
     return room
@@ -70,7 +70,7 @@ def claimed_amounts(claims: Iterable[Claim]) -> tuple[Amounts, Amounts]:
 def _memory(
     accelerators: Iterable[Accelerator], reserve: int, held: Amounts, pending: Amounts
 ) -> tuple[list[int], bool]:
-    """Bytes by accelerator, and whether they are alike: in one pass, for fleets of thousands."""
+    """Bytes by accelerator, and whether they are of one kind: in one pass, as fleets are large."""
     memory: list[int] = []
     type = name = size = None
     kinds = 0

@@ -164,9 +164,9 @@ def alike(host: HostSnapshot, kind: str) -> tuple[object, ...]:
         if device.type == kind:
             version, family = device.runtime_version, device.family
             break
-    own = id(engines) if engines else 0
-    more = id(catalogue) if catalogue else 0
-    return kind, architecture, runtimes, programs, version, family, own, more
+    engines_id = id(engines) if engines else 0
+    catalogue_id = id(catalogue) if catalogue else 0
+    return kind, architecture, runtimes, programs, version, family, engines_id, catalogue_id
 
 
 _traits = itemgetter("architecture", "runtimes", "programs", "engines", "catalogue", "accelerators")

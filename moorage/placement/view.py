@@ -62,7 +62,7 @@ class HostView:
 def view_of(host: HostSnapshot) -> HostView:
     """The view of a host, with its accelerators grouped by kind."""
     room = room_of(host)
-    if not room.alike:
+    if not room.one_kind:
         return HostView(host, room, _mixed(host.accelerators, room.memory))
     kind = kind_of(*_facts_of_kind(host.accelerators[0]))
     # An accelerator without a known size is left out.
@@ -90,7 +90,7 @@ def _mixed(
     groups: dict[AcceleratorKind, list[int]] = {}
     for item, room in zip(accelerators, memory, strict=True):
         kind = kind_of(*_facts_of_kind(item))
-        if kind.total:  # as above
+        if kind.total:  # an accelerator without a known size is left out
             groups.setdefault(kind, []).append(room)
     for rooms in groups.values():
         rooms.sort(reverse=True)

@@ -1,4 +1,4 @@
-"""`moorage status`, of releases that a flow left unfinished."""
+"""`moorage status`, of releases that are unfinished, have failed, or could not be stopped."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ import pytest
 from moorage.adapters.ledger import Ledger
 from tests.e2e.drill import Drill, Tell, on_processes, row
 from tests.e2e.outage_drill import STEPS, an_outage
-from tests.e2e.outages import Postgres
 from tests.e2e.workplace import Workplace
+from tests.outages import Postgres
 from tests.prefect_server import PrefectServer
 
 pytestmark = [pytest.mark.process, pytest.mark.server]

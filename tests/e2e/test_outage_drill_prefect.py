@@ -9,8 +9,8 @@ import pytest
 
 from tests.e2e.drill import Drill, Tell, on_processes, row
 from tests.e2e.outage_drill import STEPS, an_outage
-from tests.e2e.outages import Prefect
 from tests.e2e.workplace import Workplace
+from tests.outages import Prefect
 from tests.prefect_server import PrefectApi
 
 pytestmark = [pytest.mark.process, pytest.mark.server]

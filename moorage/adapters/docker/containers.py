@@ -25,7 +25,7 @@ RUN_TIMEOUT_SECONDS = 300
 REMOVAL_SECONDS = 60
 """Limit for a removal that another process has started."""
 IN_PROGRESS = "already in progress"
-BEING_REMOVED = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT})
+BEING_REMOVED = frozenset({HTTPStatus.NOT_FOUND, CONFLICT})
 """Statuses of requests about a container that another process removes, or has removed."""
 
 

@@ -127,7 +127,7 @@ class ProcessRuntime:
         It may have been first, or it shares the port: vLLM's sockets allow that (SO_REUSEPORT).
         """
         others = self._other_listeners(workload)
-        if others:  # a process that the engine has just forked shares its sockets for a moment
+        if others:  # a process that the engine had just forked shared its sockets, and has ended
             others &= self._other_listeners(workload)
         return " and ".join(sorted(map(named, others)))
 
@@ -162,6 +162,7 @@ class ProcessRuntime:
                 )
 
     def _other_listeners(self, workload: Workload) -> set[int | None]:
+        # First, so that a process which the engine forks from now on is not taken for another one.
         listening = set(listeners(workload.endpoint))
         try:
             own = {one.pid for one in self._home(workload)._processes(workload.name)}

@@ -28,6 +28,13 @@ from tests.prefect_server import free_port
 NVIDIA = "OCI runtime create failed: error running prestart hook #0: nvidia-container-cli: "
 
 
+def refusal(status: int, text: str) -> APIError:
+    """What Docker's library raises for an answer of the daemon."""
+    response = requests.Response()
+    response.status_code = status
+    return APIError(str(status), response=response, explanation=text)
+
+
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
@@ -45,10 +52,7 @@ NVIDIA = "OCI runtime create failed: error running prestart hook #0: nvidia-cont
     ],
 )
 def test_a_start_that_the_daemon_refuses_has_one_clear_cause(text: str, cause: Cause) -> None:
-    response = requests.Response()
-    response.status_code = 500
-    error = APIError("500", response=response, explanation=text)
-    failure = start_failure(error, a_container())
+    failure = start_failure(refusal(500, text), a_container())
     assert failure.cause is (cause or Cause.ACCELERATOR_RUNTIME_MISSING)
     assert text in failure.detail
 
@@ -77,18 +81,14 @@ MISSING_MOUNT = 'invalid mount config for type "bind": bind source path does not
 def test_a_host_that_lacks_a_types_devices_is_told_what_brings_them(
     kind: str, text: str, remedy: str
 ) -> None:
-    response = requests.Response()
-    response.status_code = 500
-    error = APIError("500", response=response, explanation=text)
+    error = refusal(500, text)
     failure = start_failure(error, a_container(accelerator_type=kind))
     assert failure.cause is Cause.ACCELERATOR_RUNTIME_MISSING
     assert remedy in failure.suggestion
 
 
 def test_a_model_that_is_not_on_the_host_is_no_missing_driver() -> None:
-    response = requests.Response()
-    response.status_code = 400
-    error = APIError("400", response=response, explanation=MISSING_MOUNT.format("/models/tiny"))
+    error = refusal(400, MISSING_MOUNT.format("/models/tiny"))
     failure = start_failure(error, a_container(accelerator_type="cann"))
     assert failure.cause is Cause.LAUNCH_REFUSED
 
@@ -213,9 +213,7 @@ class Engine:
 
     def remove(self, **_: Any) -> None:
         self.calls.append("remove")
-        response = requests.Response()
-        response.status_code = 409
-        raise APIError("409", response=response, explanation=self._refusal)
+        raise refusal(409, self._refusal)
 
     def wait(self, condition: str, timeout: float) -> None:
         assert timeout > 0
@@ -243,9 +241,7 @@ def test_a_container_that_another_process_removes_has_no_log(
     monkeypatch: pytest.MonkeyPatch, status: int, told: bool
 ) -> None:
     def refuse(**_: Any) -> None:
-        response = requests.Response()
-        response.status_code = status
-        raise APIError(str(status), response=response, explanation="marked for removal")
+        raise refusal(status, "marked for removal")
 
     monkeypatch.setattr(containers, "daemon", lambda _: nullcontext())
     monkeypatch.setattr(containers, "_find", lambda *_: SimpleNamespace(logs=refuse))

@@ -9,7 +9,7 @@ from sqlalchemy import create_engine, text
 
 from moorage.adapters.ledger import Ledger
 from tests.adapters.ledger.team import Team
-from tests.e2e.outages import Postgres
+from tests.outages import Postgres
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Running something in several processes that begin at the same moment."""
+"""Processes that begin something at the same moment, such as to compete for claims."""
 
 from __future__ import annotations
 
