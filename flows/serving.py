@@ -2,62 +2,29 @@
 
 import asyncio
 import signal
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
 import httpx
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.actions import (
-    DeploymentScheduleCreate,
-    DeploymentScheduleUpdate,
-    DeploymentUpdate,
-)
+from prefect.client.schemas.actions import DeploymentUpdate
 from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterName
-from prefect.client.schemas.objects import ConcurrencyLimitConfig
 from prefect.deployments.runner import RunnerDeployment
-from prefect.events import DeploymentTriggerTypes
-from prefect.exceptions import PrefectException
 from prefect.flows import Flow, load_flow_from_entrypoint
 from prefect.runner import Runner
-from prefect.schedules import Schedule
 from prefect.utilities.callables import parameter_schema
-from prefect.utilities.templating import apply_values
-from pydantic import TypeAdapter, ValidationError
 
 from flows.deploy_by_name import deploy_by_name
 from moorage.adapters.prefect.run_processes import fork_runs
 from moorage.adapters.prefect.schedules import creation_of, scheduled_deployments
-from moorage.common.failures import Cause, Failure
-from moorage.common.strict_yaml import decode
 
 POLL_SECONDS = 2.0
 """How often the runner polls the server for runs; Prefect's default of 10 s feels slow."""
 
 FILES_SECONDS = 5.0
 """How often the files that a form offers are updated."""
-
-_TRIGGER: TypeAdapter[DeploymentTriggerTypes] = TypeAdapter(DeploymentTriggerTypes)
-
-
-def deployments_of(path: Path) -> list[RunnerDeployment]:
-    """Make the deployments of a prefect.yaml, to be served here instead of by a work pool.
-
-    Raises:
-        Failure: `BAD_SETTING` for a mistake in the file, with the deployment where it is.
-    """
-    with _mistakes(path, ""):
-        # `prefect deploy` runs in the file's folder and takes PWD from the shell.
-        text = path.read_text().replace("{{ $PWD }}", str(path.absolute().parent))
-        entries = list((decode(text) or {})["deployments"])
-    made = []
-    for number, entry in enumerate(entries, 1):
-        name = entry.get("name") if isinstance(entry, dict) else None
-        with _mistakes(path, f"deployment {name or number}: "):
-            made.append(_deployment(entry))
-    return made
 
 
 def serve_all(deployments: list[RunnerDeployment], limit: int, tell: Callable[[str], None]) -> None:
@@ -129,65 +96,3 @@ async def _follow_files(deployment: UUID, code: Flow[..., Any]) -> None:
                     await client.update_deployment(deployment, schema)
                     offered = found
             await asyncio.sleep(FILES_SECONDS)
-
-
-@contextmanager
-def _mistakes(file: Path, place: str) -> Iterator[None]:
-    """Tell mistakes of whoever wrote the file as failures; Prefect's own are of many kinds."""
-    try:
-        yield
-    except KeyError as error:
-        raise _mistake(file, f"{place}`{error.args[0]}` is missing") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        field, message = ".".join(map(str, first["loc"])), first["msg"]
-        message = message.removeprefix("Value error, ")
-        raise _mistake(file, f"{place}{field}: {message}") from error
-    except (ValueError, TypeError, AttributeError, ImportError, PrefectException) as error:
-        at = f"{found}: " if (found := getattr(error, "place", "")) else ""
-        raise _mistake(file, f"{at}{place}{error}") from error
-
-
-def _mistake(file: Path, what: str) -> Failure:
-    return Failure(Cause.BAD_SETTING, f"{file}: {what}", suggestion="Correct the file.")
-
-
-def _deployment(written: dict[str, Any]) -> RunnerDeployment:
-    # The server fills in the templates of triggers, since it knows the event.
-    entry: dict[str, Any] = apply_values({**written, "triggers": []}, {})
-    limit, triggers = entry.get("concurrency_limit"), written.get("triggers", ())
-    deployment = RunnerDeployment.from_entrypoint(
-        entry["entrypoint"],
-        name=entry["name"],
-        description=entry.get("description"),
-        tags=entry.get("tags"),
-        parameters=entry.get("parameters"),
-        enforce_parameter_schema=entry.get("enforce_parameter_schema", True),
-        schedules=[Schedule(**schedule) for schedule in entry.get("schedules", ())],
-        concurrency_limit=ConcurrencyLimitConfig(**limit) if isinstance(limit, dict) else limit,
-        triggers=[_TRIGGER.validate_python(trigger) for trigger in triggers],
-    )
-    for schedule in deployment.schedules or ():
-        _check_parameters(deployment, schedule)
-    # Set explicitly, to remove a deployment's former work pool, whose workers would compete with
-    # this machine for runs.
-    deployment.work_pool_name = None
-    deployment.work_queue_name = None
-    return deployment
-
-
-def _check_parameters(
-    deployment: RunnerDeployment, schedule: DeploymentScheduleCreate | DeploymentScheduleUpdate
-) -> None:
-    """Refuse a schedule whose parameters are not those of the flow: each of its runs would crash.
-
-    Raises:
-        ValueError: With the parameters that are unknown or missing.
-    """
-    schema = deployment._parameter_openapi_schema
-    given = {*(deployment.parameters or ()), *(schedule.parameters or ())}
-    if unknown := sorted(given - schema.properties.keys()):
-        allowed = ", ".join(sorted(schema.properties))
-        raise ValueError(f"schedules: unknown parameter {', '.join(unknown)}; allowed: {allowed}")
-    if missing := sorted({*schema.required} - given):
-        raise ValueError(f"schedules: the parameter {', '.join(missing)} is missing")

@@ -17,7 +17,7 @@ from prefect.context import refresh_global_settings_context
 from prefect.settings import get_current_settings
 
 import flows
-from flows.serving import deployments_of, serve_all
+from flows.serving import serve_all
 from moorage.adapters.files.policy_file import (
     POLICY_PATH,
     PROJECT_FILE,
@@ -27,6 +27,7 @@ from moorage.adapters.files.policy_file import (
 from moorage.adapters.hosts.reachability import listen
 from moorage.adapters.metrics.metrics_server import MetricsServer
 from moorage.adapters.prefect import api_login, api_server, home_server
+from moorage.adapters.prefect.deployment_file import deployments_of
 from moorage.adapters.prefect.new_database import provide_database
 from moorage.adapters.system.listeners import is_listening
 from moorage.adapters.system.settings import Settings
