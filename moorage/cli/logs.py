@@ -2,6 +2,8 @@
 
 import sys
 import time
+from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Annotated
 
 import typer
@@ -16,6 +18,9 @@ from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.printable import printable
 from moorage.engines.api_key import secrets_of
 from moorage.releases.release_row import ReleaseRow
+
+FOLLOWED_LINES = 10_000
+"""Lines read a second while following; of more new ones, only the last are printed."""
 
 
 def logs(
@@ -34,22 +39,37 @@ def logs(
     row = release_of(open_ledger(), name)
     # Only known secrets can be redacted in the log.
     learn_secrets(secrets_of(row.release.plan if row.release else None))
-    shown = _log_text(row, tail, container)
-    sys.stdout.write(shown + "\n" * bool(shown))
-    if not (shown or row.workloads):
+    before = _lines_of(row, max(tail, FOLLOWED_LINES) if follow else tail, container)
+    _print({source: lines[-tail:] for source, lines in before.items()})
+    if not (any(before.values()) or row.workloads):
         err.print(f"the log of {row.id} was removed: it is {row.state}", highlight=False)
     try:
         while follow and row.workloads:
             time.sleep(1)
-            text = _log_text(row, 10_000, container)
-            sys.stdout.write(_new_lines(shown, text))
-            sys.stdout.flush()
-            shown = text
+            row = open_ledger().releases.get(row.id)
+            now = _lines_of(row, FOLLOWED_LINES, container) if row.workloads else {}
+            _print({name: added_lines(before.get(name, ()), lines) for name, lines in now.items()})
+            before = now
     except KeyboardInterrupt:
         raise typer.Exit(ExitCode.CANCELLED) from None
+    if follow:
+        err.print(f"{row.id} is {row.state}: its log has ended", highlight=False)
 
 
-def _log_text(row: ReleaseRow, tail: int, container: str) -> str:
+def added_lines(before: Sequence[str], now: Sequence[str]) -> Sequence[str]:
+    """The lines of a log that came after an earlier look.
+
+    Both are the last lines of the log at their time. The first line of `now` may be cut, and the
+    last one of `before` may have been incomplete; that one counts as new.
+    """
+    for gone, cut in product(range(len(before)), (0, 1)):
+        end = cut + len(before) - gone - 1
+        if end < len(now) and now[end].startswith(before[-1]) and now[cut:end] == before[gone:-1]:
+            return now[end + (now[end] == before[-1]) :]
+    return now
+
+
+def _lines_of(row: ReleaseRow, tail: int, container: str) -> dict[str, list[str]]:
     """The last lines of the named container, else of all serving ones, else the recorded lines."""
     names = [workload.name for workload in row.workloads]
     if container and container not in names:
@@ -57,18 +77,23 @@ def _log_text(row: ReleaseRow, tail: int, container: str) -> str:
         raise Failure(
             Cause.UNKNOWN_RELEASE, f"{row.id} has no workload {container}; it has {there}"
         )
-    parts = [
-        runtime_for(workload, Settings()).logs(workload, tail)
+    parts = {
+        workload.name: runtime_for(workload, Settings()).logs(workload, tail)
         for workload in row.workloads
         if (workload.name == container if container else workload.serves)
-    ]
+    }
     if not row.workloads and row.release and row.release.failure:
-        parts = ["\n".join(row.release.failure.log_tail.splitlines()[-tail:])]
-    return "\n".join(printable(part.rstrip("\n"), coloured=True) for part in parts)
+        parts = {row.id: row.release.failure.log_tail}
+    return {
+        name: printable(part.rstrip("\n"), coloured=True).split("\n")[-tail:] if part else []
+        for name, part in parts.items()
+    }
 
 
-def _new_lines(before: str, now: str) -> str:
-    """The lines of a newer log after the last line of the older one."""
-    last = before.splitlines()[-1:] or [""]
-    _, found, rest = now.rpartition(last[0])
-    return rest.lstrip("\n") + "\n" if found and rest.strip() else ""
+def _print(parts: Mapping[str, Sequence[str]]) -> None:
+    """Print lines of several containers, each with a heading as `tail` gives to files."""
+    for name, lines in parts.items():
+        if lines:
+            heading = [f"==> {name} <=="] if len(parts) > 1 else []
+            sys.stdout.write("\n".join([*heading, *lines, ""]))
+    sys.stdout.flush()

@@ -1,0 +1,121 @@
+"""`moorage logs`: the lines of each engine, once each, until the release ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner, Result
+
+from moorage.adapters.ledger import Ledger
+from moorage.cli.app import app
+from moorage.cli.logs import added_lines
+from moorage.placement.role import Role
+from moorage.releases.states import ReleaseState
+from tests.adapters.ledger.test_routes import started, switch
+
+FIRST, SECOND = (f"moorage-tiny.v1-r{replica}-{Role.LEADER}" for replica in (0, 1))
+LINES = st.lists(st.sampled_from(["all slots are idle", "200 OK", ""]), max_size=8)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
+    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
+    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
+    with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
+        yield ledger
+
+
+def write(folder: Path, name: str, text: str) -> None:
+    """Append to the log of a process."""
+    log = folder / "run" / name / "log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("a") as file:
+        file.write(text)
+
+
+def follow(monkeypatch: pytest.MonkeyPatch, *seconds: Callable[[], None]) -> Result:
+    """Follow the log of `tiny`, while these things happen, one a second."""
+    later = iter(seconds)
+    monkeypatch.setattr("moorage.cli.logs.time.sleep", lambda _: next(later)())
+    result = CliRunner().invoke(app, ["logs", "tiny", "--follow"])
+    assert next(later, None) is None
+    return result
+
+
+def end(ledger: Ledger) -> None:
+    ledger.releases.move("tiny.v1", ReleaseState.STOPPING)
+    ledger.releases.end("tiny.v1", ReleaseState.STOPPED)
+    for workload in ledger.releases.get("tiny.v1").workloads:
+        ledger.workloads.drop(workload.name)
+
+
+def test_following_prints_each_line_once_until_the_release_ends(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    switch(ledger, started(ledger))
+    write(tmp_path, FIRST, "loaded\nall slots are idle\n")
+    result = follow(
+        monkeypatch,
+        lambda: write(tmp_path, FIRST, "200 OK\nall slots are idle\n"),
+        lambda: None,
+        lambda: write(tmp_path, FIRST, "bye\n"),
+        lambda: end(ledger),
+    )
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        *("loaded", "all slots are idle", "200 OK", "all slots are idle", "bye")
+    ]
+    assert "tiny.v1 is stopped: its log has ended" in result.stderr
+
+
+def test_an_engine_that_has_printed_nothing_yet_is_followed(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    switch(ledger, started(ledger))
+    result = follow(monkeypatch, lambda: write(tmp_path, FIRST, "hello\n"), lambda: end(ledger))
+    assert (result.exit_code, result.stdout) == (0, "hello\n")
+
+
+def test_all_replicas_are_followed_and_named(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    switch(ledger, started(ledger, replicas=2))
+    for name in (FIRST, SECOND):
+        write(tmp_path, name, "loaded\n")
+    result = follow(monkeypatch, lambda: write(tmp_path, FIRST, "200 OK\n"), lambda: end(ledger))
+    assert result.stdout.splitlines() == [
+        *(f"==> {FIRST} <==", "loaded", f"==> {SECOND} <==", "loaded"),
+        *(f"==> {FIRST} <==", "200 OK"),
+    ]
+
+
+@given(before=LINES, new=LINES, window=st.integers(1, 8))
+def test_lines_that_leave_the_window_do_not_come_again(
+    before: list[str], new: list[str], window: int
+) -> None:
+    """Where lines repeat, only their number is known: never are more printed than came."""
+    seen, now = before[-window:], (before + new)[-window:]
+    added = list(added_lines(seen, now))
+    assert added == now[len(now) - len(added) :]
+    assert len(added) <= len(new)
+    if len(before) + len(new) <= window:
+        assert added == new
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "added"),
+    [
+        (["a", "b"], ["cut a", "b", "c"], ["c"]),
+        (["a", "Loading 3"], ["a", "Loading 30%", "b"], ["Loading 30%", "b"]),
+        (["a", "b"], ["x", "y"], ["x", "y"]),
+        ([], ["x"], ["x"]),
+        (["a"], [], []),
+    ],
+)
+def test_cut_and_incomplete_lines(before: list[str], now: list[str], added: list[str]) -> None:
+    assert added_lines(before, now) == added
