@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from operator import itemgetter
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import delete, insert, select, text, update
 
 from moorage.adapters.ledger.database import LedgerPart, gate, reading, ungated
 from moorage.adapters.ledger.tables import API_KEYS, GATE, GATEWAYS, USAGE, replace_rows
@@ -65,17 +66,26 @@ class Gateways(LedgerPart):
             connection.execute(update(GATEWAYS).where(GATEWAYS.c.name == name).values(**values))
 
 
+KEY = ("caller", "model", "day")
+COLUMNS = KEY + NUMBERS
+ADD = text(
+    f"INSERT INTO {USAGE.name} ({', '.join(COLUMNS)})"
+    f" VALUES ({', '.join(f':{name}' for name in COLUMNS)})"
+    f" ON CONFLICT ({', '.join(KEY)}) DO UPDATE SET"
+    f" {', '.join(f'{name} = {USAGE.name}.{name} + excluded.{name}' for name in NUMBERS)}"
+)
+"""Adds to a row or makes it. SQLAlchemy has this only with the dialect of one database."""
+
+
 class Usages(LedgerPart):
     """The usage of callers, by model and day."""
 
     def add(self, gateway: str, used: Iterable[Usage], counted: LogPosition) -> None:
         """Add a gateway's counts and its log position in one transaction: nothing counts twice."""
         with ungated(self._engine) as connection:
-            for one in used:
-                same = [USAGE.c[name] == getattr(one, name) for name in ("caller", "model", "day")]
-                sums = {name: USAGE.c[name] + getattr(one, name) for name in NUMBERS}
-                if not connection.execute(update(USAGE).where(*same).values(**sums)).rowcount:
-                    connection.execute(insert(USAGE).values(**one.model_dump()))
+            # Sorted: gateways that lock rows in different orders would wait for each other.
+            if rows := sorted((one.model_dump() for one in used), key=itemgetter(*KEY)):
+                connection.execute(ADD, rows)
             own = update(GATEWAYS).where(GATEWAYS.c.name == gateway)
             connection.execute(own.values(counted=counted.model_dump()))
 

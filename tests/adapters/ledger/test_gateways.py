@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
@@ -11,6 +13,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.gateway.gateway import Gateway, GatewayOptions, LogPosition, last_use
 from moorage.gateway.table import ApiKey
 from moorage.gateway.usage import Usage
+from tests.adapters.ledger.team import PROCESSES, Team
 from tests.adapters.ledger.test_routes import started, switch
 
 MAIN = Gateway(name="main", machine="box", options=GatewayOptions(port=4100))
@@ -78,6 +81,30 @@ def test_usage_is_added_up_and_the_log_is_counted_in_the_same_step(ledger: Ledge
     found = ledger.gateways.get("main")
     assert found
     assert found.counted == position
+
+
+CALLERS, ROUNDS = 40, 15
+
+
+def count_along(number: int, url: str) -> None:
+    """Count one request of each caller, in an order of its own, several times."""
+    callers = [f"caller-{one:02}" for one in range(CALLERS)]
+    random.Random(number).shuffle(callers)
+    used = [Usage(caller=one, model="tiny", day="2026-11-23", requests=1) for one in callers]
+    with closing(Ledger(url)) as ledger:
+        for offset in range(ROUNDS):
+            ledger.usage.add(f"gateway-{number}", used, LogPosition(inode=7, offset=offset))
+
+
+def test_gateways_that_count_at_once_lose_nothing_and_do_not_wait_for_each_other(
+    url: str, team: Team
+) -> None:
+    with closing(Ledger(url)) as ledger:
+        for number in range(PROCESSES):
+            ledger.gateways.put(MAIN.model_copy(update={"name": f"gateway-{number}"}))
+        team(count_along, url)
+        found = {one.caller: one.requests for one in ledger.usage.since("2026-11-23")}
+    assert (len(found), set(found.values())) == (CALLERS, {PROCESSES * ROUNDS})
 
 
 def test_other_options_count_no_request_twice_and_forget_a_problem(ledger: Ledger) -> None:
