@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
-from sqlalchemy import make_url
 
 from moorage.adapters.ledger.check import problems_of_content, problems_of_file
 from moorage.adapters.ledger.copies import back_up
 from moorage.adapters.ledger.copies import restore as restore_ledger
-from moorage.adapters.ledger.database import shown_url
+from moorage.adapters.ledger.database import parsed_url, shown_url
 from moorage.adapters.ledger.traces import database_file
 from moorage.adapters.system.settings import Settings
 from moorage.cli.commands import Commands
@@ -76,7 +75,7 @@ def check(as_json: AsJson = False) -> None:
 
 def _file() -> Path | None:
     """The file of the ledger; None for PostgreSQL, or before the first deploy."""
-    path = database_file(make_url(Settings().ledger))
+    path = database_file(parsed_url(Settings().ledger))
     return path if path and path.exists() else None
 
 
@@ -96,4 +95,4 @@ def interrupted_in_order() -> Iterator[None]:
 
 
 def _shown() -> str:
-    return shown_url(make_url(Settings().ledger))
+    return shown_url(parsed_url(Settings().ledger))

@@ -268,3 +268,15 @@ def test_postgresql_is_backed_up_by_its_own_tools(
         assert answer.exit_code == ExitCode.BAD_INPUT
         assert "pg_" in as_json(answer)["error"]["suggestion"]
         assert "topsecret" not in answer.stdout
+
+
+@pytest.mark.parametrize("words", [("check",), ("restore", "x.db", "--yes"), ("backup", "x.db")])
+def test_a_path_that_was_written_as_a_url_is_a_mistake_in_the_setting(
+    run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("MOORAGE_LEDGER_URL", "/data/ledger.db")
+    result = run("ledger", *words, "--json")
+    error = as_json(result)["error"]
+    assert error["cause"] == Cause.LEDGER_UNAVAILABLE
+    assert "MOORAGE_LEDGER_URL" in error["detail"]
+    assert "sqlite:///" in error["suggestion"]

@@ -11,12 +11,16 @@ from datetime import datetime
 from pathlib import Path
 
 import psutil
-from sqlalchemy import make_url
-from sqlalchemy.exc import ArgumentError
 
 from moorage.adapters.hosts.supervisor import is_alive
 from moorage.adapters.ledger.check import problems_of_file
-from moorage.adapters.ledger.database import PRIVATE, open_database, shown_url, trouble
+from moorage.adapters.ledger.database import (
+    PRIVATE,
+    open_database,
+    parsed_url,
+    shown_url,
+    trouble,
+)
 from moorage.adapters.ledger.locks import Owner, this_process
 from moorage.adapters.ledger.traces import WRITE_AHEAD, database_file
 from moorage.adapters.system.os_errors import disk_failures
@@ -74,7 +78,6 @@ def restore(url: str, source: Path, now: datetime) -> Path | None:
     with disk_failures(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
     with _checked_copy(source, path) as copy:
-        copy.chmod(PRIVATE)
         before = _put_aside(path, kept)
         os.replace(copy, path)
     open_database(url).dispose()
@@ -83,10 +86,7 @@ def restore(url: str, source: Path, now: datetime) -> Path | None:
 
 def file_of(url: str, instead: str) -> Path:
     """The file of a ledger. A ledger without a file fails and suggests the command `instead`."""
-    try:
-        parsed = make_url(url)
-    except ArgumentError as error:
-        raise Failure(Cause.LEDGER_UNAVAILABLE, f"MOORAGE_LEDGER_URL: {error}") from error
+    parsed = parsed_url(url)
     if path := database_file(parsed):
         return path
     raise Failure(
@@ -114,6 +114,7 @@ def _checked_copy(source: Path, target: Path) -> Iterator[Path]:
 
 def _copy(source: Path, target: Path) -> None:
     readable = f"{source.absolute().as_uri()}?mode=rw"
+    target.touch(PRIVATE, exist_ok=False)
     try:
         with (
             closing(sqlite3.connect(readable, uri=True)) as original,

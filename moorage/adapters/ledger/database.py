@@ -72,6 +72,7 @@ ROOM = 256 * 1024
 PRIVATE = 0o600
 """Mode of a ledger's file: its records contain the last lines of engines' logs."""
 
+URLS = "Write `sqlite:////path/to/ledger.db` or `postgresql://user@host/database`."
 MAKE_ROOM = "Free some space on the disk of the ledger; nothing was written in part."
 
 
@@ -85,14 +86,12 @@ def open_database(url: str) -> Engine:
         Failure: `LEDGER_UNAVAILABLE`, `LEDGER_DAMAGED` or `DISK_FULL` with the reason, without the
             password of the URL. Also when the file of an earlier ledger is missing or empty.
     """
-    shown = "MOORAGE_LEDGER_URL"
+    parsed = parsed_url(url)
+    shown, path = shown_url(parsed), database_file(parsed)
     try:
-        parsed = make_url(url)
-        shown = shown_url(parsed)
-        path = database_file(parsed)
         if path:
             must_be_there(path)
-        engine = _connect(url)
+        engine = _connect(parsed)
         if not _is_newest(engine):
             _migrate(engine, shown)
         if path:
@@ -185,8 +184,7 @@ def _undecodable(engine: Engine) -> tuple[str, ...]:
         return ()
 
 
-def _connect(url: str) -> Engine:
-    parsed = make_url(url)
+def _connect(parsed: URL) -> Engine:
     if parsed.get_backend_name() != "sqlite":
         if parsed.drivername == "postgresql":
             parsed = parsed.set(drivername="postgresql+psycopg")
@@ -263,6 +261,16 @@ def unreadable(error: Exception, where: str, rows: Sequence[str] = ()) -> Failur
     reason = " ".join(str(error).split())[:300]
     found = "; ".join(rows) or f"a row cannot be read: {reason}"
     return Failure(Cause.LEDGER_DAMAGED, f"{where}: {found}")
+
+
+def parsed_url(url: str) -> URL:
+    """Parse the URL of a ledger; raises `LEDGER_UNAVAILABLE` when it is none."""
+    try:
+        return make_url(url)
+    except ArgumentError as error:
+        raise Failure(
+            Cause.LEDGER_UNAVAILABLE, f"MOORAGE_LEDGER_URL: {error}", suggestion=URLS
+        ) from error
 
 
 def shown_url(url: URL) -> str:

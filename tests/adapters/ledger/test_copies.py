@@ -65,6 +65,7 @@ def test_a_backup_is_one_sound_file_with_all_that_is_committed(
     backup: Path, held: str, tmp_path: Path
 ) -> None:
     assert problems_of_file(backup) == ()
+    assert backup.stat().st_mode & 0o077 == 0, "a record has the last lines of an engine's log"
     assert {one.name for one in tmp_path.iterdir()} == {"home", "backup.db"}
     with closing(Ledger(f"sqlite:///{backup}")) as copy:
         assert copy.releases.get(held).state == ReleaseState.SCHEDULED
