@@ -30,6 +30,7 @@ from moorage.adapters.files.pretrained import import_transformers
 from moorage.adapters.files.safe_files import open_private, provide_private_folder
 from moorage.adapters.prefect.home_server import CLIENT_DEFAULTS, running_server
 from moorage.adapters.system.garbage import look_for_garbage_rarely
+from moorage.adapters.system.process import INTERPRETER
 from moorage.adapters.system.settings import Settings
 from moorage.adapters.system.surroundings import surroundings
 from moorage.cli.forked import FOLDER, SOCKET
@@ -99,7 +100,7 @@ def start_fork_server(
         words = map(str, (home, pid, number, idle_seconds or 0))
         with open_private(home / FOLDER / LOG, "w") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", __name__, *words],
+                [*INTERPRETER, "-m", __name__, *words],
                 env=dict(environment),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -138,6 +139,7 @@ def main(home: Path, server: int, lock: int, idle_seconds: float) -> None:
     early, code = EarlySettings.of(os.environ, Path.cwd()), _code()
     os.set_inheritable(lock, False)
     _import_all(home)
+    os.chdir("/")  # whoever removes or unmounts the folder of the first command may do so
     forking = ForkServer(home / FOLDER / SOCKET, lock, early, code)
     forking.run(server, None if server else idle_seconds)
 

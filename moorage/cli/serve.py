@@ -30,6 +30,7 @@ from moorage.adapters.prefect import api_login, api_server, home_server
 from moorage.adapters.prefect.deployment_file import deployments_of
 from moorage.adapters.prefect.new_database import provide_database
 from moorage.adapters.system.listeners import is_listening
+from moorage.adapters.system.process import INTERPRETER
 from moorage.adapters.system.settings import Settings
 from moorage.cli.endpoint import gateway_addresses
 from moorage.cli.metrics import exporter
@@ -179,7 +180,7 @@ def _own_server(host: str, port: int, login: str) -> Iterator[str]:
 
     def start() -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [sys.executable, "-m", api_server.__name__, *where, *names],
+            [*INTERPRETER, "-m", api_server.__name__, *where, *names],
             env=environment,
             stdout=subprocess.DEVNULL,
             # Ctrl-C must not reach the server, which stays until the runs have reported their ends.

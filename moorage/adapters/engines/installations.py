@@ -17,7 +17,6 @@ import importlib.util
 import os
 import shutil
 import subprocess
-import sys
 import sysconfig
 import time
 from collections.abc import Callable, Iterator
@@ -27,6 +26,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from moorage.adapters.system.process import INTERPRETER
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import printable
 from moorage.common.values import Value
@@ -154,8 +154,10 @@ class Installer:
         wanted = self._packages.requirements(self._version)
         ours = importlib.util.find_spec("pip") is not None  # if so, the environment needs no copy
         options = ["--without-pip"] if ours else []
-        pip = [sys.executable, "-m", "pip", "--python", python] if ours else [python, "-m", "pip"]
-        self._do(lock, sys.executable, "-m", "venv", *options, str(self._place))
+        pip = (
+            [*INTERPRETER, "-m", "pip", "--python", python] if ours else [python, "-P", "-m", "pip"]
+        )
+        self._do(lock, *INTERPRETER, "-m", "venv", *options, str(self._place))
         self._do(lock, *pip, "install", "--no-input", "--progress-bar=off", *wanted)
         program = self._place / "bin" / self._engine.program
         if self._packages.launcher:

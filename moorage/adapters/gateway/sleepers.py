@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from moorage.adapters.gateway.doorman import Endpoint
 from moorage.adapters.gateway.table_reader import engine_secret
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.secrets import read_secrets
+from moorage.adapters.system.process import INTERPRETER
 from moorage.common.failures import Cause, Failure
 from moorage.gateway.idleness import Idle
 
@@ -26,7 +26,7 @@ SWITCH_SECONDS = 0.1
 """How often to check whether a successor has taken over, or the predecessor serves again."""
 LONGEST_LINE = 300
 
-COMMAND = (sys.executable, "-m", "moorage.cli")
+COMMAND = (*INTERPRETER, "-m", "moorage.cli")
 
 
 class Sleepers:

@@ -36,6 +36,9 @@ from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import is_loopback
 
 CLIENT_VARIABLE, URL = "PREFECT_API_AUTH_STRING", "PREFECT_API_URL"
+SAFE_PATH = "PYTHONSAFEPATH"
+"""As `INTERPRETER`, whose flag Prefect does not give to the server that it starts."""
+
 AUTHORITIES = "PREFECT_API_SSL_CERT_FILE"
 NO_AUTHORITY = Path(__file__).with_name("no-authority.pem")
 ORIGINS = "PREFECT_SERVER_CORS_ALLOWED_ORIGINS"
@@ -77,7 +80,8 @@ def sign_in() -> None:
         # A configured login belongs to a permanent server, so it is never used here.
         if client_login() != (login := _temporary_login()):
             analytics = {ANALYTICS: os.environ.get(ANALYTICS, "false")}
-            use_login(login, {SERVER_VARIABLE: login, ORIGINS: NO_ORIGIN, **analytics})
+            server = {SERVER_VARIABLE: login, ORIGINS: NO_ORIGIN, SAFE_PATH: "1", **analytics}
+            use_login(login, server)
     elif not api.auth_string and not api.key and (found := login_for(Settings().root, api.url)):
         login, url = found
         use_login(login, {URL: url})

@@ -15,7 +15,6 @@ import re
 import secrets
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,6 +30,7 @@ from moorage.adapters.hosts.reachability import listen
 from moorage.adapters.ledger.locks import Owner
 from moorage.adapters.prefect import api_server
 from moorage.adapters.system.listeners import is_listening
+from moorage.adapters.system.process import INTERPRETER
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
 
@@ -243,7 +243,7 @@ def _launch(home: Path, login: str, idle_seconds: float) -> RunningServer:
     arguments = ["--host", HOST, "--port", str(port), "--idle-seconds", str(idle_seconds)]
     with open_private(server_log(home), "wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", api_server.__name__, *arguments],
+            [*INTERPRETER, "-m", api_server.__name__, *arguments],
             env={**QUIET, **os.environ, SERVER_VARIABLE: login},
             stdin=subprocess.DEVNULL,
             stdout=log,

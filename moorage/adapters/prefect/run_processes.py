@@ -4,6 +4,7 @@ Prefect itself starts an interpreter for each run: its imports take seconds befo
 """
 
 import multiprocessing
+import os
 from collections.abc import Iterable
 from importlib.util import find_spec
 from multiprocessing import forkserver
@@ -42,6 +43,7 @@ def fork_runs(modules: Iterable[str]) -> None:
     Prefect has no setting for this. Its engine gets a context from `multiprocessing`, which is
     replaced here.
     """
+    os.environ["PYTHONSAFEPATH"] = "1"  # as `INTERPRETER`, whose flag it does not get
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([*modules, *late_imports()])
     forkserver.ensure_running()

@@ -1,4 +1,4 @@
-"""This process: its user and garbage collector; also a search process with a time limit."""
+"""This process: its interpreter, user and garbage collector; a search process with a time limit."""
 
 import gc
 import json
@@ -11,6 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from moorage.releases.requester import Requester, one_line
+
+INTERPRETER = (sys.executable, "-P")
+"""Begins each command that runs our own modules. `-P`: a `tasks.py` or `secrets.py` of the folder
+where a person works is not ours, and must not be imported."""
 
 
 @contextmanager

@@ -26,8 +26,10 @@ from moorage.adapters.prefect.home_server import (
     running_server,
     stop_server,
 )
+from moorage.adapters.system.process import INTERPRETER
 from moorage.cli import serve
 from moorage.common.failures import Failure
+from tests.foreign_modules import foreign_modules
 from tests.prefect_server import prepared_home
 from tests.waiting import until
 
@@ -67,6 +69,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for name, value in prepared_home(tmp_path).items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    monkeypatch.chdir(foreign_modules(tmp_path / "project"))
     yield tmp_path / "home"
     stop_server(tmp_path / "home")
 
@@ -78,7 +81,7 @@ def status_of(server: RunningServer, home: Path, path: str) -> int:
 
 def started(home: Path) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", STARTER, str(home)], capture_output=True, text=True, check=True
+        [*INTERPRETER, "-c", STARTER, str(home)], capture_output=True, text=True, check=True
     )
     return done.stdout
 
@@ -109,7 +112,7 @@ def test_it_ends_once_nobody_has_asked_it_for_a_while(home: Path) -> None:
 
 
 def test_another_one_is_not_started_beside_one_that_is_on_its_way(home: Path) -> None:
-    starter = subprocess.Popen([sys.executable, "-c", STARTER, str(home)])
+    starter = subprocess.Popen([*INTERPRETER, "-c", STARTER, str(home)])
     until(lambda: home_server._recorded(home) is not None)
     starter.kill()
     starter.wait()
@@ -133,7 +136,7 @@ def test_serve_replaces_one_that_is_starting_only_once_its_command_has_it(
     monkeypatch.setenv("MOORAGE_HOME", str(home))
     monkeypatch.setattr(serve, "OwnServer", Mock())
     monkeypatch.setattr(serve, "_wait", Mock())
-    starter = subprocess.Popen([sys.executable, "-c", STARTER, str(home)])
+    starter = subprocess.Popen([*INTERPRETER, "-c", STARTER, str(home)])
     begun = until(lambda: home_server._recorded(home))
     with serve._own_server("127.0.0.1", home_server._free_port(), ""):
         assert starter.wait() == 0, "its command was served"

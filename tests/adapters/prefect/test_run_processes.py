@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.e2e.workplace import REPOSITORY
+from tests.foreign_modules import foreign_modules
 
 PROGRAM = """
 import os, sys
@@ -31,6 +31,10 @@ def test_a_run_is_forked_off_a_process_that_has_imported_the_flows(tmp_path: Pat
     program = tmp_path / "served.py"
     program.write_text(PROGRAM)
     done = subprocess.run(
-        [sys.executable, program], cwd=REPOSITORY, capture_output=True, text=True, check=False
+        [sys.executable, program],
+        cwd=foreign_modules(tmp_path / "project"),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
