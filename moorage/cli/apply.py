@@ -149,7 +149,7 @@ def _run(
 def _note(spec: ModelSpec) -> Applied:
     """Record spec changes that do not affect the engines; a deploy might find more to change."""
     releases = open_ledger().releases
-    row = releases.running(spec.name)
+    row = releases.running(spec.name) or releases.asleep(spec.name)
     if row:
         releases.revise(row, spec)
     return Applied(

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from textwrap import wrap
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING
 
 import typer
@@ -46,6 +46,7 @@ class StepPrinter(progress.Progress):
             disable=not console.is_terminal,
         )
         self._steps: dict[str, progress.TaskID] = {}
+        self._asking = Lock()
 
     def started(self, step: str) -> None:
         """Show a spinner."""
@@ -108,20 +109,24 @@ class StepPrinter(progress.Progress):
         self.console.print(line, highlight=False, soft_wrap=True)
 
     def ask(self, question: Question) -> Answer | None:
-        """Ask a question at the terminal, without a time limit; None without a terminal."""
+        """Ask a question at the terminal, without a time limit; None without a terminal.
+
+        Questions of several models are asked one after the other.
+        """
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             return None
         # Few flows ask.
         from moorage.adapters.system.process import command_line_user  # noqa: PLC0415
         from moorage.operations.redeploy.intent import Answer  # noqa: PLC0415
 
-        self.stop()
-        try:
-            err.print(question.plan, markup=False, highlight=False)
-            approve = typer.confirm("Approve?", err=True)
-            return Answer(approve=approve, note=f"by {command_line_user().account}")
-        finally:
-            self.start()
+        with self._asking:
+            self.stop()
+            try:
+                err.print(question.plan, markup=False, highlight=False)
+                approve = typer.confirm(f"Approve {', '.join(question.models)}?", err=True)
+                return Answer(approve=approve, note=f"by {command_line_user().account}")
+            finally:
+                self.start()
 
 
 @contextmanager

@@ -14,12 +14,14 @@ from moorage.adapters.hosts.liveness import Liveness
 from moorage.adapters.ledger import Ledger
 from moorage.cli import apply as files
 from moorage.cli.app import app
+from moorage.releases.states import ReleaseState
 from tests.adapters.ledger.test_routes import started, switch
 from tests.builders import a_spec
 
 
+@pytest.mark.parametrize("sleeps", [False, True])
 def test_labels_are_written_into_the_record_without_a_flow_run_and_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sleeps: bool
 ) -> None:
     monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
     alive = Liveness(alive=True, detail="")
@@ -28,13 +30,15 @@ def test_labels_are_written_into_the_record_without_a_flow_run_and_told(
     write_specs(tmp_path / "specs", [a_spec(labels={"tier": "gold"})], overwrite=False)
     with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
         switch(ledger, started(ledger))
+        if sleeps:
+            ledger.releases.move("tiny.v1", ReleaseState.STOPPING)
+            ledger.releases.end("tiny.v1", ReleaseState.ASLEEP)
         done = CliRunner().invoke(app, ["apply", str(tmp_path / "specs"), "--yes", "--json"])
         assert done.exit_code == 0, done.output
         (applied,) = json.loads(done.stdout)["applied"]
         assert (applied["action"], applied["outcome"]) == ("note", "done")
         assert applied["release"] == "tiny.v1"
-        row = ledger.releases.running("tiny")
-        assert row is not None
+        row = ledger.releases.get("tiny.v1")
         assert row.as_it_runs is not None
         assert row.as_it_runs.spec.labels == {"tier": "gold"}
 

@@ -10,8 +10,12 @@ import re
 import signal
 import sys
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
+from threading import Semaphore
+from typing import Any
 
 import httpx
 import pytest
@@ -137,6 +141,30 @@ class Terminal(io.StringIO):
 
 def answer() -> Answer | None:
     return StepPrinter(Console(file=io.StringIO())).ask(QUESTION)
+
+
+def test_questions_that_come_at_once_are_asked_one_after_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise the answer to the plan at the bottom of the screen goes to the first one."""
+    prompts, free = list[str](), Semaphore(1)
+
+    def confirm(prompt: str, **_: Any) -> bool:
+        assert free.acquire(blocking=False), "another question is open"
+        prompts.append(prompt)
+        time.sleep(0.02)
+        free.release()
+        return "small" in prompt
+
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr("moorage.cli.step_printer.typer.confirm", confirm)
+    printer, models = StepPrinter(Console(file=io.StringIO())), ("small", "prod", "other")
+    questions = [QUESTION.model_copy(update={"models": (model,)}) for model in models]
+    with ThreadPoolExecutor(len(models)) as pool:
+        answers = list(pool.map(printer.ask, questions))
+    assert sorted(prompts) == sorted(f"Approve {model}?" for model in models)
+    assert [bool(one and one.approve) for one in answers] == [True, False, False]
 
 
 def test_where_nobody_is_there_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:

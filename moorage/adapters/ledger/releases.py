@@ -17,7 +17,7 @@ from moorage.engines.workload import Workload
 from moorage.inventory.claims import Claim
 from moorage.releases.release import Release, Restart
 from moorage.releases.release_row import ReleaseRow, release_id
-from moorage.releases.states import FINAL, SERVING, UNFINISHED, ReleaseState, outage
+from moorage.releases.states import DEPLOYED, FINAL, SERVING, UNFINISHED, ReleaseState, outage
 from moorage.spec import ModelSpec
 
 RESTARTS_KEPT = 100
@@ -125,14 +125,14 @@ class Releases(ReleaseQueries):
             return state not in SERVING
 
     def revise(self, row: ReleaseRow, spec: ModelSpec) -> None:
-        """Update the fields of a serving release's spec that do not count for its digest."""
+        """Update the fields of a deployed release's spec that do not count for its digest."""
         if not row.release or row.release.spec == spec or row.spec_digest != spec.digest:
             return
         record = row.release.model_copy(update={"spec": spec}).model_dump(mode="json")
         with gate(self._engine) as connection:
             record = take_verdicts(connection, row.id, record)
             written = {"record": record, "spec": record["spec"]}
-            own = (RELEASES.c.id == row.id, RELEASES.c.state.in_(SERVING))
+            own = (RELEASES.c.id == row.id, RELEASES.c.state.in_(DEPLOYED))
             connection.execute(update(RELEASES).where(*own).values(**written))
 
     def add_restart(self, release: str, restart: Restart) -> None:
