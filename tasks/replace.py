@@ -82,8 +82,6 @@ def undo_stop(
         down = _part_of(plan, {_replica(spec) for spec in plan.containers if not _runs(spec)})
     deadlines = row.release.spec.readiness.deadlines if row.release else Deadlines()
     wait = float(deadlines.load_seconds) if seconds is None else seconds
-    if row.release and down.containers:
-        restore_image(row.release)
     if down.containers:
         tell(f"{row.id} is started again; it may take {human_seconds(wait)} to answer")
     failed = _start_replicas(row, down, wait, again=not spare)
@@ -223,6 +221,8 @@ def _start_replicas(
                 own = _part_of(part, {replica})
                 if again:  # a process that was signalled to end may still run
                     stop_all([planned_workload(spec) for spec in own.containers], ABORT_SECONDS)
+                if row.release:
+                    restore_image(row.release, own)
                 started[replica] = start_part(row, own)
         for replica, workloads in started.items():
             with _collect_failure(failed, replica):

@@ -63,7 +63,7 @@ def _start_again(row: ReleaseRow, replicas: set[int], reason: str) -> str:
             if workload.replica in replicas:
                 stop(workload, ABORT_SECONDS)
         if row.release:
-            restore_image(row.release)
+            restore_image(row.release, part)
         started = start_part(row, part)
     emit_release_event("restarted", row, reason)
     return f"started again: {', '.join(one.name for one in started)}"

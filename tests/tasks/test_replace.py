@@ -12,6 +12,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.engines.labels import LABEL_REPLICA
 from moorage.engines.launch import ContainerSpec, LaunchPlan, planned_workload
 from moorage.engines.workload import Workload
+from moorage.releases.release import Release
 from moorage.releases.release_row import ENDING, SUPERSEDED, ReleaseRow
 from moorage.releases.states import ReleaseState
 from moorage.spec import EngineName
@@ -39,7 +40,7 @@ class Hosts:
         monkeypatch.setattr(replace, "runtime_for", lambda *_: self)
         monkeypatch.setattr(workloads, "start", self._start)
         monkeypatch.setattr(workloads, "stop", self._stop)
-        monkeypatch.setattr(replace, "restore_image", lambda _release: None)
+        monkeypatch.setattr(replace, "restore_image", self._restore)
         monkeypatch.setattr(workloads, "must_listen", self._must_listen)
         monkeypatch.setattr(workloads, "_listens", lambda _endpoint: False)
 
@@ -50,6 +51,10 @@ class Hosts:
     def _must_be_there(self, host: str) -> None:
         if host in self.away:
             raise Failure(Cause.RUNTIME_UNAVAILABLE, f"{host} is away")
+
+    def _restore(self, _release: Release, part: LaunchPlan) -> None:
+        for spec in part.containers:
+            self._must_be_there(spec.host)
 
     def _start(self, release: str, spec: ContainerSpec) -> Workload:
         self._must_be_there(spec.host)

@@ -36,7 +36,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         starts.append(f"{row.id}, of {ledger().locks.holders([NAME])[NAME].note}")
         return [planned_workload(PLAN.containers[0])]
 
-    monkeypatch.setattr(restart, "restore_image", lambda _: None)
+    monkeypatch.setattr(restart, "restore_image", lambda *_: None)
     monkeypatch.setattr(restart, "start_part", begin)
     monkeypatch.setattr(restart, "stop", lambda *_: None)
     monkeypatch.setattr(repair, "restore_release", begin)
