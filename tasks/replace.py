@@ -53,7 +53,7 @@ async def stop_for(old: ReleaseRow, release: str) -> None:
     drained = await close_and_drain(old, cause)
     if drained.summary:
         tell(f"{old.id}: {drained.summary}")
-    await run_uninterrupted(_stop_workloads, old, add_outcome(cause, drained.summary))
+    await run_uninterrupted(_stop_workloads, old, release, add_outcome(cause, drained.summary))
 
 
 def undo_stop(
@@ -192,9 +192,15 @@ def restore_release(row: ReleaseRow) -> None:
     undo_stop(row, successor, spare=ENDING not in row.cause, seconds=COME_UP_SECONDS)
 
 
-def _stop_workloads(row: ReleaseRow, cause: str) -> None:
+def _stop_workloads(row: ReleaseRow, successor: str, cause: str) -> None:
     ledger().releases.explain(row.id, add_outcome(cause, ENDING))
-    stop_all(row.workloads, ending_of(row).grace_seconds)
+    try:
+        stop_all(row.workloads, ending_of(row).grace_seconds)
+    except Failure as failure:
+        left = {one.host for one in ledger().releases.get(row.id).workloads}
+        if left & {one.host for one in ledger().claims.all() if one.release == successor}:
+            raise
+        tell(f"{row.id} is stopped as far as {successor} needs its place: {failure}")
     ledger().releases.explain(row.id, cause)
 
 
