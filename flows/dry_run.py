@@ -124,7 +124,7 @@ async def plan_deploy(context: RunContext, spec: ModelSpec, fleet: Fleet) -> Flo
     fleet = await require_allowed(spec, fleet)
     await check_early(spec, fleet)
     source = ReleaseSource(spec, {})
-    old, healthy = await serving(spec)
+    old, healthy = await serving(spec, fleet.avoided_hosts)
     if old and healthy and await source.is_served_by(old):
         return unchanged(old, await image_drift(old, fleet))
     release = await _plan(context, source, fleet, old, submission)
@@ -137,7 +137,7 @@ async def plan_rollback(
 ) -> FlowResult[Release]:
     """Plan what rolling back a model would run."""
     fleet = await settled_fleet(fleet)
-    source, old, _ = await rollback_source(name, to)
+    source, old, _ = await rollback_source(name, to, fleet)
     fleet = await require_allowed_again(source, fleet)
     release = await _plan(context, source, fleet, old)
     await publish_plan(release, f"What deploying {name} would run")
@@ -191,7 +191,9 @@ async def require_approval(
     return await ask(question)
 
 
-async def rollback_source(name: str, to: str) -> tuple[ReleaseSource, ReleaseRow | None, bool]:
+async def rollback_source(
+    name: str, to: str, fleet: Fleet
+) -> tuple[ReleaseSource, ReleaseRow | None, bool]:
     """The source of the release to go back to, the release that serves, and whether it is healthy.
 
     The new release keeps `applied_from` of the serving one, so that the next `apply` reports the
@@ -199,7 +201,7 @@ async def rollback_source(name: str, to: str) -> tuple[ReleaseSource, ReleaseRow
     """
     rows = await in_thread(ledger().releases.of_model, name)
     target = rollback_target(name, rows, to)
-    old, healthy = await serving(target.spec)
+    old, healthy = await serving(target.spec, fleet.avoided_hosts)
     owner = old.release.applied_from if old and old.release else target.applied_from
     facts = {"applied_from": owner, "submission": target.submission, "rolled_back_to": target.id}
     return ReleaseSource(target.spec, facts, target), old, healthy

@@ -45,7 +45,7 @@ async def rollback_model(
             return ending(await plan_rollback(context, name, to, fleet))
         fleet = await settled_fleet(fleet)
         async with sole_flow(name, context.flow_run_id):
-            source, old, healthy = await rollback_source(name, to)
+            source, old, healthy = await rollback_source(name, to, fleet)
             fleet = await require_allowed_again(source, fleet)
             before = source.facts["rolled_back_to"]
             runs = (old.release.id, old.release.rolled_back_to) if old and old.release else ()

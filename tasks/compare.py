@@ -1,5 +1,6 @@
 """Step compare: find the release that serves a model name, and whether its hosts answer."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
@@ -14,6 +15,7 @@ from moorage.adapters.system.threads import (
     variable_scope,
 )
 from moorage.common.failures import Cause, Failure
+from moorage.engines.workload import Workload
 from moorage.readiness.protocol import Phase, Probe
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import SERVING, ReleaseState
@@ -58,7 +60,7 @@ async def serving(
 ) -> tuple[ReleaseRow | None, bool]:
     """The release that is recorded as serving the model name, and whether it is healthy.
 
-    A release that is unreachable counts as not serving when all its hosts are avoided.
+    One with a host that does not answer and is avoided counts as unhealthy.
 
     Raises:
         Failure: When another host does not answer: the release may well serve there.
@@ -68,50 +70,64 @@ async def serving(
         if row is None:
             note.say("nothing serves this name yet")
             return None, False
-        try:
-            with recorded_reachability(row):
-                healthy = await _is_healthy(row, spec)
-        except Failure as failure:
+        healthy, failures = await _health(row, spec)
+        record_reachability(row, next(iter(failures.values()), None))
+        for host, failure in failures.items():
             if failure.cause is not Cause.RUNTIME_UNAVAILABLE:
-                raise
-            if not avoided or not {workload.host for workload in row.workloads} <= avoided:
+                raise failure
+            if host not in avoided:
                 on_hosts = all(one.runtime != RuntimeName.RAY for one in row.workloads)
                 failure.suggestion += f" {ELSEWHERE}" if on_hosts else ""
-                raise
-            healthy = False
+                raise failure
         note.say(f"{row.id} {'serves' if healthy else 'is recorded as running, but is not there'}")
         return row, healthy
 
 
-async def _is_healthy(row: ReleaseRow, spec: ModelSpec) -> bool:
+async def _health(row: ReleaseRow, spec: ModelSpec) -> tuple[bool, dict[str, Failure]]:
+    """Whether all its workloads are healthy, and the failure of each host that does not answer."""
     path = (row.release.spec if row.release else spec).readiness.probe.path
     probe = Probe(phase=Phase.HEALTHY, deadline="load_seconds", method="GET", path=path)
-    for workload in row.workloads:
-        runtime = runtime_for(workload, settings())
-        seen = await in_thread(runtime.observe, workload)
-        if not seen.running or seen.ready is False:
-            return False
-        if seen.ready or not workload.serves:
-            continue
-        status, _ = await ask(workload.endpoint, probe, HEALTH_SECONDS)
-        if status != 200:
-            return False
-    return bool(row.workloads)
+    found = await asyncio.gather(*(_is_healthy(one, probe) for one in row.workloads))
+    hosts = (one.host for one in row.workloads)
+    failures = {
+        host: one for host, one in zip(hosts, found, strict=True) if isinstance(one, Failure)
+    }
+    return bool(found) and all(one is True for one in found), failures
+
+
+async def _is_healthy(workload: Workload, probe: Probe) -> bool | Failure:
+    """Whether a workload runs and its engine answers; the failure if its host does not."""
+    try:
+        seen = await in_thread(runtime_for(workload, settings()).observe, workload)
+    except Failure as failure:
+        return failure
+    if not seen.running or seen.ready is False:
+        return False
+    if seen.ready or not workload.serves:
+        return True
+    status, _ = await ask(workload.endpoint, probe, HEALTH_SECONDS)
+    return status == 200
 
 
 @contextmanager
 def recorded_reachability(row: ReleaseRow) -> Iterator[None]:
-    """Record a serving release as unreachable or reachable, as its hosts answer in this block.
-
-    Says nothing about the release's health: a host with a dead engine answers, too.
-    """
+    """Record a serving release as unreachable or reachable, as its hosts answer in this block."""
     try:
         yield
     except Failure as failure:
-        if row.state == ReleaseState.RUNNING:
-            mark(row, ReleaseState.UNREACHABLE, str(failure))
+        record_reachability(row, failure)
         raise
-    if row.state == ReleaseState.UNREACHABLE:
+    record_reachability(row, None)
+
+
+def record_reachability(row: ReleaseRow, failure: Failure | None) -> None:
+    """Record a serving release as unreachable after a failure of one of its hosts, else reachable.
+
+    Says nothing about the release's health: a host with a dead engine answers, too.
+    """
+    if failure and row.state == ReleaseState.RUNNING:
+        mark(row, ReleaseState.UNREACHABLE, str(failure))
+    elif not failure and row.state == ReleaseState.UNREACHABLE:
         mark(row, ReleaseState.RUNNING, "seen again")
 
 

@@ -7,6 +7,7 @@ from moorage.adapters.docker.images import DockerImages, ensure_image
 from moorage.adapters.registry.pinning import credentials, current_digest, identify_image, pin_image
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
+from moorage.engines.launch import LaunchPlan
 from moorage.engines.registry import ENGINES
 from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
@@ -143,13 +144,12 @@ def tracked_image(release: Release) -> Image | None:
     return None if fixed else image
 
 
-def restore_image(release: Release) -> None:
-    """Pull the image of a release that is restarted, by its digest, if it has been removed.
+def restore_image(release: Release, part: LaunchPlan) -> None:
+    """Pull the image of a part that is restarted, by its digest, where it has been removed.
 
     Uses only the credentials of Docker's own login.
     """
-    containers = release.plan.containers if release.plan else ()
-    addresses = {spec.address for spec in containers if spec.runtime == RuntimeName.DOCKER}
+    addresses = {one.address for one in part.containers if one.runtime == RuntimeName.DOCKER}
     for address in sorted(addresses):
         if release.image:
             ensure_image(

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from moorage.adapters.hosts.runtime import list_workloads
 from moorage.adapters.system.parallel import map_parallel
@@ -17,6 +17,7 @@ from moorage.operations.reconcile.cluster_state import (
     Patience,
     planned_workloads,
 )
+from moorage.operations.reconcile.counts import RUN
 from moorage.operations.reconcile.observed_workload import ObservedWorkload, Place, place_of
 from moorage.releases.release_row import ReleaseRow, successor_of
 from moorage.releases.states import SERVING, ReleaseState
@@ -28,6 +29,10 @@ from tasks.journal import step
 
 OBSERVE_SECONDS = 20.0
 """Deadline for one place (host and runtime); a place that misses it counts as unreachable."""
+
+LONGEST_GAP = timedelta(hours=2)
+"""Longest time between two reconciles that counts for a host which did not answer either of them.
+Reconciles may be an hour apart. After a longer gap it was this machine that was away."""
 
 
 @flow_task("look", "look at ledger and hosts", timeout_seconds=120, retried=True)
@@ -121,7 +126,7 @@ def _observe(
         return list_workloads(place, identity, limits, tuple(used.get(place, {}).values()))
 
     answers = map_parallel(find, places, OBSERVE_SECONDS)
-    before = ledger().unseen_hosts.unseen()
+    before = _unseen_since(now)
     observations = []
     for place, answer in zip(places, answers, strict=True):
         if not isinstance(answer, Exception):
@@ -135,3 +140,13 @@ def _observe(
             since = before.get(place.host, now)
             observations.append(Observation(place=place, unreachable_since=since, detail=detail))
     return tuple(observations)
+
+
+def _unseen_since(now: datetime) -> dict[str, datetime]:
+    """The hosts that have not answered while reconciles went on; none after too long a gap."""
+    runs = (one.latest for one in ledger().reconcile_counts.all() if one.kind == RUN)
+    latest = next(runs, None)
+    # A run in the future is that of a clock which was ahead.
+    if latest is None or abs(now - latest) > LONGEST_GAP:
+        return {}
+    return ledger().unseen_hosts.unseen()

@@ -53,7 +53,7 @@ async def stop_for(old: ReleaseRow, release: str) -> None:
     drained = await close_and_drain(old, cause)
     if drained.summary:
         tell(f"{old.id}: {drained.summary}")
-    await run_uninterrupted(_stop_workloads, old, add_outcome(cause, drained.summary))
+    await run_uninterrupted(_stop_workloads, old, release, add_outcome(cause, drained.summary))
 
 
 def undo_stop(
@@ -82,8 +82,6 @@ def undo_stop(
         down = _part_of(plan, {_replica(spec) for spec in plan.containers if not _runs(spec)})
     deadlines = row.release.spec.readiness.deadlines if row.release else Deadlines()
     wait = float(deadlines.load_seconds) if seconds is None else seconds
-    if row.release and down.containers:
-        restore_image(row.release)
     if down.containers:
         tell(f"{row.id} is started again; it may take {human_seconds(wait)} to answer")
     failed = _start_replicas(row, down, wait, again=not spare)
@@ -194,9 +192,15 @@ def restore_release(row: ReleaseRow) -> None:
     undo_stop(row, successor, spare=ENDING not in row.cause, seconds=COME_UP_SECONDS)
 
 
-def _stop_workloads(row: ReleaseRow, cause: str) -> None:
+def _stop_workloads(row: ReleaseRow, successor: str, cause: str) -> None:
     ledger().releases.explain(row.id, add_outcome(cause, ENDING))
-    stop_all(row.workloads, ending_of(row).grace_seconds)
+    try:
+        stop_all(row.workloads, ending_of(row).grace_seconds)
+    except Failure as failure:
+        left = {one.host for one in ledger().releases.get(row.id).workloads}
+        if left & {one.host for one in ledger().claims.all() if one.release == successor}:
+            raise
+        tell(f"{row.id} is stopped as far as {successor} needs its place: {failure}")
     ledger().releases.explain(row.id, cause)
 
 
@@ -223,6 +227,8 @@ def _start_replicas(
                 own = _part_of(part, {replica})
                 if again:  # a process that was signalled to end may still run
                     stop_all([planned_workload(spec) for spec in own.containers], ABORT_SECONDS)
+                if row.release:
+                    restore_image(row.release, own)
                 started[replica] = start_part(row, own)
         for replica, workloads in started.items():
             with _collect_failure(failed, replica):

@@ -37,9 +37,16 @@ def restart(action: Action, row: ReleaseRow) -> str:
     Does not wait for loading, which may take many minutes. A lease reserves the accelerators until
     the release answers or its deadline has passed.
     """
-    replicas = _failed_replicas(row, frozenset(action.dead))
-    if not replicas:
-        return "it runs and answers by now"
+    if not action.dead:
+        record, problems = _probe_replicas(row)
+        if not problems:
+            return _record_answer(row, record)
+        return _start_again(row, set(problems), action.reason)
+    replicas = _dead_replicas(row, frozenset(action.dead))
+    return _start_again(row, replicas, action.reason) if replicas else "it runs by now"
+
+
+def _start_again(row: ReleaseRow, replicas: set[int], reason: str) -> str:
     # Of replicas that share an accelerator, start one now and the others in later reconciles.
     plan = plan_of(row)
     wanted = [one for one in plan.containers if int(one.labels[LABEL_REPLICA]) in replicas]
@@ -47,18 +54,18 @@ def restart(action: Action, row: ReleaseRow) -> str:
     record = Restart(
         at=datetime.now(UTC),
         replicas=tuple(sorted(replicas)),
-        reason=action.reason,
+        reason=reason,
         flow_run_id=author().flow_run_id,
     )
-    with lease_accelerators(row), count_attempt(row, action.reason):
+    with lease_accelerators(row), count_attempt(row, reason):
         ledger().releases.add_restart(row.id, record)
         for workload in row.workloads:
             if workload.replica in replicas:
                 stop(workload, ABORT_SECONDS)
         if row.release:
-            restore_image(row.release)
+            restore_image(row.release, part)
         started = start_part(row, part)
-    emit_release_event("restarted", row, action.reason)
+    emit_release_event("restarted", row, reason)
     return f"started again: {', '.join(one.name for one in started)}"
 
 
@@ -134,17 +141,11 @@ def lock_names(*placements: Placement | None) -> tuple[str, ...]:
 
 def probe(_action: Action, row: ReleaseRow) -> str:
     """Check whether every replica answers, and record the result."""
-    record = ledger().repairs.of(row.id)
-    tokens = {one.name: _token_count(row, one) for one in row.serving}
-    silent = [one for one in row.serving if not _has_generated(one, tokens, record)]
-    wrong = "; ".join(filter(None, asyncio.run(_problems(row, silent))))
-    found = {
-        "probed_at": datetime.now(UTC),
-        "tokens": {name: count for name, count in tokens.items() if count is not None},
-    }
-    if wrong:
-        return _record_miss(row, record.model_copy(update={**found, "failure": wrong}))
-    return _record_answer(row, record.model_copy(update=found))
+    record, problems = _probe_replicas(row)
+    if problems:
+        wrong = "; ".join(problems.values())
+        return _record_miss(row, record.model_copy(update={"failure": wrong}))
+    return _record_answer(row, record)
 
 
 async def answers(row: ReleaseRow, workload: Workload) -> str:
@@ -165,16 +166,32 @@ async def answers(row: ReleaseRow, workload: Workload) -> str:
     return f"{workload.name}: {question.path or 'connection'}: {judge(question, status, answer)[0]}"
 
 
-def _failed_replicas(row: ReleaseRow, dead: frozenset[str]) -> set[int]:
-    """Numbers of the replicas that are still dead; with none named, those that do not answer."""
-    if dead:
-        known = [one for one in row.workloads if one.name in dead]
-        running = (one for one in known if runtime_for(one, settings()).observe(one).running)
-        missing = dead - {one.name for one in running}
-        planned = (spec for spec in plan_of(row).containers if spec.name in missing)
-        return {int(spec.labels[LABEL_REPLICA]) for spec in planned}
-    wrong = asyncio.run(_problems(row, row.serving))
-    return {one.replica for one, text in zip(row.serving, wrong, strict=True) if text}
+def _dead_replicas(row: ReleaseRow, dead: frozenset[str]) -> set[int]:
+    """Numbers of the replicas of which a workload is still dead."""
+    known = [one for one in row.workloads if one.name in dead]
+    running = (one for one in known if runtime_for(one, settings()).observe(one).running)
+    missing = dead - {one.name for one in running}
+    planned = (spec for spec in plan_of(row).containers if spec.name in missing)
+    return {int(spec.labels[LABEL_REPLICA]) for spec in planned}
+
+
+def _probe_replicas(row: ReleaseRow) -> tuple[RepairRecord, dict[int, str]]:
+    """Probe the replicas that have not generated since the last probe.
+
+    Returns:
+        The release's record with this probe, not yet kept, and the problem of each replica that
+        does not answer.
+    """
+    record = ledger().repairs.of(row.id)
+    tokens = {one.name: _token_count(row, one) for one in row.serving}
+    idle = [one for one in row.serving if not _has_generated(one, tokens, record)]
+    found = {
+        "probed_at": datetime.now(UTC),
+        "tokens": {name: count for name, count in tokens.items() if count is not None},
+    }
+    wrong = zip(idle, asyncio.run(_problems(row, idle)), strict=True)
+    problems = {one.replica: problem for one, problem in wrong if problem}
+    return record.model_copy(update=found), problems
 
 
 async def _problems(row: ReleaseRow, workloads: Iterable[Workload]) -> list[str]:

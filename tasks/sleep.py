@@ -21,7 +21,7 @@ from moorage.engines.workload import Workload
 from moorage.inventory.claims import Claim
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.placement.replacement import missing_parts, move_reason, restore_placement
-from moorage.releases.release import Release
+from moorage.releases.release import Release, plan_of
 from moorage.releases.release_row import ASLEEP, ReleaseRow
 from moorage.releases.states import ReleaseState
 from tasks.compare import recorded_reachability
@@ -70,7 +70,7 @@ async def wake(row: ReleaseRow, snapshot: FleetSnapshot) -> None:
     with _asleep_on_failure(row.id):
         if not await _wake_in_engines(row, release):
             await run_uninterrupted(stop_all, row.workloads, ABORT_SECONDS)
-            await in_thread(restore_image, release)
+            await in_thread(restore_image, release, plan_of(row))
             await _start(row, release)
         await run_uninterrupted(routes().reopen, row.id, "woken")
 

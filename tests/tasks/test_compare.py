@@ -9,10 +9,13 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows import reconcile_fleet
+from moorage.adapters.hosts.observation import Observation
 from moorage.common.failures import Cause, Failure
+from moorage.engines.workload import Workload
 from moorage.inventory.fleet import Fleet
 from moorage.operations.reconcile.actions import Action, ActionKind
 from moorage.readiness.protocol import Readiness
+from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import ReleaseState
 from moorage.spec import RuntimeName
 from tasks import compare
@@ -94,21 +97,51 @@ async def test_reconciling_does_not_bring_back_what_was_retired_while_it_waited_
     assert outcomes == [f"{old} is stopped by now"]
 
 
+@pytest.fixture
+def away(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Hosts that do not answer; on all others every engine is ready."""
+    found = set[str]()
+
+    class Host:
+        def observe(self, workload: Workload) -> Observation:
+            if workload.host in found:
+                raise Failure(Cause.RUNTIME_UNAVAILABLE, f"{workload.host} is silent")
+            return Observation(running=True, ready=True, detail="")
+
+    monkeypatch.setattr(compare, "runtime_for", lambda *_: Host())
+    return found
+
+
+def on(*hosts: str, runtime: RuntimeName = RuntimeName.DOCKER) -> ReleaseRow:
+    """A release that serves with a replica on each host."""
+    release = ran()
+    for number, host in enumerate(hosts):
+        facts = {"release": release, "replica": number, "host": host, "runtime": runtime}
+        ledger().workloads.put(release, a_workload(f"{release}-r{number}", **facts))
+    return ledger().releases.get(release)
+
+
 @pytest.mark.parametrize(
     ("runtime", "advised"), [(RuntimeName.DOCKER, True), (RuntimeName.RAY, False)]
 )
 async def test_a_host_that_is_away_does_not_leave_people_without_a_way_out(
-    monkeypatch: pytest.MonkeyPatch, runtime: RuntimeName, advised: bool
+    away: set[str], runtime: RuntimeName, advised: bool
 ) -> None:
-    release = ran()
-    ledger().workloads.put(release, a_workload(release=release, runtime=runtime, host="gpu-1"))
-    away = Failure(Cause.RUNTIME_UNAVAILABLE, "gpu-1 is silent", suggestion="Start it.")
-
-    async def unhealthy(*_: object) -> bool:
-        raise away
-
-    monkeypatch.setattr(compare, "_is_healthy", unhealthy)
+    on("gpu-1", runtime=runtime)
+    away.add("gpu-1")
     with pytest.raises(Failure, match="gpu-1 is silent") as raised:
         await compare.serving(a_spec())
-    assert raised.value.suggestion.startswith("Start it.")
     assert ("`avoid`" in raised.value.suggestion) == advised
+
+
+async def test_of_several_hosts_only_those_that_are_away_have_to_be_avoided(
+    away: set[str],
+) -> None:
+    old = on("gpu-1", "gpu-2")
+    assert await compare.serving(a_spec(), frozenset({"gpu-1"})) == (old, True)
+    away.add("gpu-1")
+    assert await compare.serving(a_spec(), frozenset({"gpu-1"})) == (old, False)
+    assert ledger().releases.get(old.id).state == S.UNREACHABLE
+    away.add("gpu-2")
+    with pytest.raises(Failure, match="gpu-2 is silent"):
+        await compare.serving(a_spec(), frozenset({"gpu-1"}))

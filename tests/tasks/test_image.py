@@ -174,7 +174,7 @@ async def test_a_release_that_starts_again_has_the_same_image_again(
 
     container = a_container(runtime="docker", image=image.pinned)
     plan = a_plan(container)
-    restore_image(a_release(image=image, plan=plan))
+    restore_image(a_release(image=image, plan=plan), plan)
     there = DockerImages("local").find(image.pinned)
     assert there
     assert (there.identity, there.digests) == (image.identity, (first,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -12,13 +13,20 @@ from moorage.common.failures import Cause, Failure
 from moorage.engines.labels import LABEL_REPLICA
 from moorage.engines.launch import ContainerSpec, LaunchPlan, planned_workload
 from moorage.engines.workload import Workload
+from moorage.releases.release import Release
 from moorage.releases.release_row import ENDING, SUPERSEDED, ReleaseRow
 from moorage.releases.states import ReleaseState
 from moorage.spec import EngineName
 from tasks import replace, workloads
 from tasks.context import ledger
 from tasks.release import close_begun
-from tasks.replace import end_superseded, finish_switch, restore_release, undo_stop
+from tasks.replace import (
+    _stop_workloads,
+    end_superseded,
+    finish_switch,
+    restore_release,
+    undo_stop,
+)
 from tests.builders import REVISION, a_container, a_fleet, a_host, a_placement, a_release, a_spec
 
 pytestmark = pytest.mark.usefixtures("own_home")
@@ -39,7 +47,7 @@ class Hosts:
         monkeypatch.setattr(replace, "runtime_for", lambda *_: self)
         monkeypatch.setattr(workloads, "start", self._start)
         monkeypatch.setattr(workloads, "stop", self._stop)
-        monkeypatch.setattr(replace, "restore_image", lambda _release: None)
+        monkeypatch.setattr(replace, "restore_image", self._restore)
         monkeypatch.setattr(workloads, "must_listen", self._must_listen)
         monkeypatch.setattr(workloads, "_listens", lambda _endpoint: False)
 
@@ -50,6 +58,10 @@ class Hosts:
     def _must_be_there(self, host: str) -> None:
         if host in self.away:
             raise Failure(Cause.RUNTIME_UNAVAILABLE, f"{host} is away")
+
+    def _restore(self, _release: Release, part: LaunchPlan) -> None:
+        for spec in part.containers:
+            self._must_be_there(spec.host)
 
     def _start(self, release: str, spec: ContainerSpec) -> Workload:
         self._must_be_there(spec.host)
@@ -175,6 +187,20 @@ def test_what_is_left_of_the_successor_on_another_host_keeps_nobody_from_serving
     state = S.RUNNING if comes_back else S.STOPPING
     assert ledger().releases.get(old.id).state == state
     assert {claim.release for claim in ledger().claims.all()} == {new}, "it may still run"
+
+
+@pytest.mark.parametrize(("away", "makes_room"), [("gpu-3", True), ("gpu-1", False)])
+def test_a_host_that_is_away_is_no_obstacle_where_it_has_no_room_to_make(
+    hosts: Hosts, away: str, makes_room: bool
+) -> None:
+    old, new = stopping_for_another()
+    for spec in (*PLAN.containers, container("leader-2", 2, host="gpu-1")):
+        hosts._start(old.id, spec)
+    hosts.away = {away}
+    row = ledger().releases.get(old.id)
+    with nullcontext() if makes_room else pytest.raises(Failure, match=f"{away} is away"):
+        _stop_workloads(row, new, "")
+    assert [one.host for one in ledger().releases.get(old.id).workloads] == [away]
 
 
 def test_an_engine_that_does_not_come_up_in_time_is_left_to_reconciling(

@@ -11,6 +11,7 @@ from moorage.adapters.ledger.locks import this_process
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import planned_workload
 from moorage.operations.reconcile.actions import Action, ActionKind
+from moorage.operations.reconcile.cluster_state import RepairRecord
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import ReleaseState
 from tasks import repair, restart
@@ -35,15 +36,17 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         starts.append(f"{row.id}, of {ledger().locks.holders([NAME])[NAME].note}")
         return [planned_workload(PLAN.containers[0])]
 
-    monkeypatch.setattr(restart, "_failed_replicas", lambda *_: {0})
-    monkeypatch.setattr(restart, "restore_image", lambda _: None)
+    monkeypatch.setattr(restart, "restore_image", lambda *_: None)
     monkeypatch.setattr(restart, "start_part", begin)
+    monkeypatch.setattr(restart, "stop", lambda *_: None)
     monkeypatch.setattr(repair, "restore_release", begin)
     return starts
 
 
 STARTS = pytest.mark.parametrize("start", [restart.restart, repair._bring_back])
 Do = Callable[[Action, ReleaseRow], str]
+DIED = Action(kind=ActionKind.RESTART, reason="it died", dead=(PLAN.containers[0].name,))
+SILENT = Action(kind=ActionKind.RESTART, reason="it did not answer 2 times in a row")
 
 
 def on_a_gpu() -> ReleaseRow:
@@ -59,7 +62,7 @@ def test_a_start_that_waits_for_another_engine_is_not_counted(
     row = on_a_gpu()
     ledger().locks.take_all([NAME], "other", this_process("llama.v3"))
     with pytest.raises(Failure, match=r"llama\.v3 starts on") as caught:
-        start(Action(kind=ActionKind.RESTART, reason="it died"), row)
+        start(DIED, row)
     assert caught.value.cause is Cause.ACCELERATOR_STARTING
     assert started == []
     assert ledger().repairs.of(row.id).attempts == 0
@@ -70,11 +73,51 @@ def test_its_accelerators_are_its_own_from_the_start_until_it_answers(
     started: list[str], start: Do
 ) -> None:
     row = on_a_gpu()
-    start(Action(kind=ActionKind.RESTART, reason="it died"), row)
+    start(DIED, row)
     assert started == [f"{row.id}, of {row.id}"]
     assert ledger().repairs.of(row.id).attempts == 1
     ledger().locks.drop(lease_of(row.id))
     assert not ledger().locks.is_held(NAME)
+
+
+@pytest.fixture
+def silent(monkeypatch: pytest.MonkeyPatch) -> ReleaseRow:
+    """A release that missed two probes after it had generated ten tokens; it never answers."""
+
+    async def no_answer(*_: object) -> str:
+        return "no answer"
+
+    monkeypatch.setattr(restart, "answers", no_answer)
+    monkeypatch.setattr(restart, "_token_count", lambda *_: None)
+    row, workload = on_a_gpu(), planned_workload(PLAN.containers[0])
+    record = RepairRecord(release=row.id, missed=2, tokens={workload.name: 10})
+    ledger().repairs.keep(record)
+    return replace(row, workloads=(workload,))
+
+
+def test_what_is_silent_still_is_started_again(started: list[str], silent: ReleaseRow) -> None:
+    restart.restart(SILENT, silent)
+    assert len(started) == 1
+
+
+@pytest.mark.parametrize("sign", ["answers", "generates"])
+def test_what_answers_before_it_is_started_again_counts_as_recovered(
+    monkeypatch: pytest.MonkeyPatch, started: list[str], silent: ReleaseRow, sign: str
+) -> None:
+    async def answer(*_: object) -> str:
+        return ""
+
+    events = list[str]()
+    monkeypatch.setattr(restart, "emit_release_event", lambda name, *_: events.append(name))
+    if sign == "answers":
+        monkeypatch.setattr(restart, "answers", answer)
+    else:
+        monkeypatch.setattr(restart, "_token_count", lambda *_: 11)
+    assert restart.restart(SILENT, silent) == "it answers again"
+    assert (started, events) == ([], ["recovered"])
+    record = ledger().repairs.of(silent.id)
+    assert (record.missed, record.attempts, record.failure) == (0, 0, "")
+    assert record.probed_at
 
 
 async def test_an_answer_of_another_program_at_its_port_is_none_of_its_own(

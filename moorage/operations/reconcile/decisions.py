@@ -1,5 +1,6 @@
 """Decide the actions that bring ledger and hosts into agreement."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -13,7 +14,7 @@ from moorage.operations.reconcile.cluster_state import (
     ReleaseStatus,
     planned_workloads,
 )
-from moorage.operations.reconcile.observed_workload import ObservedWorkload
+from moorage.operations.reconcile.observed_workload import ObservedWorkload, place_of
 from moorage.releases.release_row import successor_of
 from moorage.releases.states import SERVING, UNFINISHED, ReleaseState
 from moorage.spec import WhenDead
@@ -53,7 +54,10 @@ def release_actions(status: ReleaseStatus) -> tuple[Action, ...]:
         return (_undo(status, f"its flow is gone while it was {own.state}"),)
     if own.state == ReleaseState.ERROR:
         return (_undo(status, "it failed, and still holds something"),)
-    return (_unreachable(status),) if status.unreachable else _reachable(status)
+    if not status.unreachable:
+        return _reachable(status)
+    action = _unreachable(status)
+    return (action, *_restart_in_reach(status)) if action.kind == ActionKind.WAIT else (action,)
 
 
 def _action(status: ReleaseStatus, kind: ActionKind, reason: str, **more: Any) -> Action:
@@ -116,6 +120,17 @@ def _unreachable(status: ReleaseStatus) -> Action:
     return _action(status, ActionKind.REPLACE, reason, avoid=avoid)
 
 
+def _restart_in_reach(status: ReleaseStatus) -> tuple[Action, ...]:
+    """The restart of dead replicas of which all hosts answer, while another host is away."""
+    if status.restart.policy == WhenDead.NEVER or not status.planned or status.delayed_until:
+        return ()
+    away = {one.place for one in status.unreachable}
+    cut_off = {one.replica for one in status.workloads if place_of(one) in away}
+    near = {one.name for one in status.workloads if one.replica not in cut_off}
+    dead = {name: state for name, state in status.dead.items() if name in near}
+    return (_restart(status, dead, _states(dead)),) if dead else ()
+
+
 def _reachable(status: ReleaseStatus) -> tuple[Action, ...]:
     actions: tuple[Action, ...] = ()
     if status.own.state == ReleaseState.UNREACHABLE:
@@ -135,7 +150,7 @@ def _reachable(status: ReleaseStatus) -> tuple[Action, ...]:
 def _dead(status: ReleaseStatus) -> Action:
     """The action for a release that has dead workloads or does not answer."""
     own, record = status.own, status.record
-    why = "; ".join(f"{name}: {state}" for name, state in status.dead.items()) or status.silent
+    why = _states(status.dead) or status.silent
     if status.restart.policy == WhenDead.NEVER:
         return _action(status, ActionKind.GIVE_UP, f"{why}; its spec forbids a restart")
     if not status.planned:
@@ -148,8 +163,16 @@ def _dead(status: ReleaseStatus) -> Action:
     if avoid := _avoided(status):
         reason = f"{why}; started {record.attempts} times in a row"
         return _action(status, ActionKind.REPLACE, reason, avoid=avoid)
-    host = next((one.host for one in status.workloads if one.name in status.dead), "")
-    return _action(status, ActionKind.RESTART, why, dead=tuple(status.dead), host=host)
+    return _restart(status, status.dead, why)
+
+
+def _restart(status: ReleaseStatus, dead: Mapping[str, str], why: str) -> Action:
+    host = next((one.host for one in status.workloads if one.name in dead), "")
+    return _action(status, ActionKind.RESTART, why, dead=tuple(dead), host=host)
+
+
+def _states(dead: Mapping[str, str]) -> str:
+    return "; ".join(f"{name}: {state}" for name, state in dead.items())
 
 
 def _avoided(status: ReleaseStatus) -> tuple[Avoided, ...]:

@@ -263,6 +263,32 @@ def test_one_slow_host_concerns_only_what_runs_there() -> None:
     assert [(one.kind, one.release) for one in decide(world)] == [("mark unreachable", "far.v1")]
 
 
+@pytest.mark.parametrize(
+    ("seconds", "replicas", "changes", "expected"),
+    [
+        (60, (0, 1), {}, [("wait", ()), ("restart", ("near",))]),
+        (700, (0, 1), {}, [("replace", ())]),
+        (700, (0, 1), {"hosts": frozenset({"gpu-2"})}, [("wait", ()), ("restart", ("near",))]),
+        (60, (0, 1), kept(attempts=3), [("wait", ()), ("restart", ("near",))]),
+        (60, (0, 1), kept(attempts=1, not_before=NOON + timedelta(seconds=5)), [("wait", ())]),
+        (60, (0, 0), {}, [("wait", ())]),
+    ],
+    ids=["at first", "replaced", "no other host", "died often", "not yet", "one replica on both"],
+)
+def test_a_dead_replica_is_started_again_while_the_host_of_another_is_away(
+    seconds: float, replicas: tuple[int, int], changes: dict[str, Any], expected: list[Any]
+) -> None:
+    far = unreachable(seconds).place.model_copy(update={"host": "gpu-2"})
+    own = [
+        workload().model_copy(update={"name": name, "host": host, "replica": replica})
+        for name, host, replica in zip(("near", "far"), ("gpu-1", "gpu-2"), replicas, strict=True)
+    ]
+    observations = (observed(dead(name="near")), unreachable(seconds, place=far))
+    release = a_standing(S.UNREACHABLE, workloads=own, planned=own)
+    world = a_world(release, **{"observations": observations, **changes})
+    assert [(one.kind, one.dead) for one in decide(world)] == expected
+
+
 def test_patience_is_a_setting() -> None:
     world = a_world(patience=Patience(orphan_seconds=0))
     assert [one.kind for one in decide(world)] == ["remove"]
