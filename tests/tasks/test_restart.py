@@ -13,7 +13,7 @@ from moorage.engines.launch import planned_workload
 from moorage.operations.reconcile.actions import Action, ActionKind
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import ReleaseState
-from tasks import repair, restart
+from tasks import cleanup, restart
 from tasks.context import ledger
 from tasks.restart import lease_of
 from tests.builders import a_profile, a_release, a_row
@@ -38,11 +38,11 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(restart, "_failed_replicas", lambda *_: {0})
     monkeypatch.setattr(restart, "restore_image", lambda _: None)
     monkeypatch.setattr(restart, "start_part", begin)
-    monkeypatch.setattr(repair, "restore_release", begin)
+    monkeypatch.setattr(cleanup, "restore_release", begin)
     return starts
 
 
-STARTS = pytest.mark.parametrize("start", [restart.restart, repair._bring_back])
+STARTS = pytest.mark.parametrize("start", [restart.restart, cleanup.bring_back])
 Do = Callable[[Action, ReleaseRow], str]
 
 
