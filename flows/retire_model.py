@@ -40,6 +40,7 @@ async def retire_model(name: Name, requested_by: Claim = "") -> State[str]:
         if running is None and (asleep := await in_thread(ledger().releases.asleep, name)):
             await run_uninterrupted(stop_sleeper, name)
             await in_thread(ledger().releases.end, asleep.id, ReleaseState.STOPPED, "retired")
+            await in_thread(tidy, name)
             await end_schedule(asleep)
             return Completed(message=f"{asleep.id} is retired", data=asleep.id)
         if running is None:
