@@ -116,11 +116,11 @@ async def roll_out(
     Raises:
         Failure: When it could not be made; then the old release serves (again).
     """
-    refused = tuple[HostClaim, ...]()
+    refused, sleeper = tuple[HostClaim, ...](), None
     if old is None:
-        await run_uninterrupted(stop_sleeper, source.spec.name)
+        sleeper = await run_uninterrupted(stop_sleeper, source.spec.name)
     for _ in range(PORT_ATTEMPTS - 1):
-        rollout = ReleaseRollout(context, source, fleet, old, refused)
+        rollout = ReleaseRollout(context, source, fleet, old, sleeper, refused)
         try:
             return await rollout.run()
         except Failure as failure:
@@ -129,21 +129,23 @@ async def roll_out(
             placement = rollout.draft.release.placement
             refused += placement.claims if placement else ()
             tell(f"{failure}; trying another port")
-    return await ReleaseRollout(context, source, fleet, old, refused).run()
+    return await ReleaseRollout(context, source, fleet, old, sleeper, refused).run()
 
 
 @dataclass
 class ReleaseRollout:
     """One attempt to make a release; if it fails, nothing of it stays claimed or running.
 
-    The release replaces `old`, if any. Several attempts share the source's analysis of the model;
-    `refused` are the claims of earlier attempts whose port was taken.
+    The release replaces `old`, which serves, or `sleeper`, if any. Several attempts share the
+    source's analysis of the model; `refused` are the claims of earlier attempts whose port was
+    taken.
     """
 
     context: FlowContext
     source: ReleaseSource
     fleet: Fleet
     old: ReleaseRow | None
+    sleeper: ReleaseRow | None = None
     refused: tuple[HostClaim, ...] = ()
 
     def __post_init__(self) -> None:
@@ -157,7 +159,7 @@ class ReleaseRollout:
         try:
             with (
                 Saga(context.undone, run_shielded) as saga,
-                close_on_failure(context.release, self.old),
+                close_on_failure(context.release, self.old or self.sleeper),
             ):
                 release, lock = await self._take_steps(saga)
         except Exception as error:
@@ -188,8 +190,9 @@ class ReleaseRollout:
 
         surveyed = await look()
         snapshot = surveyed.with_ports_in_use(self.refused)
-        saga.arm("free the claims", free_claims, release, old)
-        placed = await place(analyzed, fleet, snapshot, release, running, target)
+        sleeper = self.sleeper.id if self.sleeper else ""
+        saga.arm("free the claims", free_claims, release, old or self.sleeper)
+        placed = await place(analyzed, fleet, snapshot, release, running, target, sleeper)
         draft.add(placement=placed.placement)
         await require_allowed_size(placed.spec, placed.placement, draft.release.submission)
         checked = await check_placed(placed, target)

@@ -90,13 +90,13 @@ def _killed(row: ReleaseRow) -> str:
 
 
 def made_room(row: ReleaseRow) -> ReleaseRow | None:
-    """The release whose claims a stop-first successor may have taken: it runs or will be restored.
+    """The release whose claims a successor may have taken: it runs, will be restored, or sleeps.
 
     The caller hands its claims back at once, so that no other release takes its place.
     """
     own = ledger().releases
     stopping = (one for one in own.unfinished() if successor_of(one) == row.id)
-    return own.running(row.model) or next(stopping, None)
+    return own.running(row.model) or next(stopping, None) or own.asleep(row.model)
 
 
 def took_over(release: str) -> bool:

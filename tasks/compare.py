@@ -29,9 +29,7 @@ _decided: ContextVar[str] = ContextVar("decided", default="")
 
 
 @asynccontextmanager
-async def sole_flow(
-    model: str, flow_run_id: str, *, retires: bool = False
-) -> AsyncIterator[None]:
+async def sole_flow(model: str, flow_run_id: str, *, retires: bool = False) -> AsyncIterator[None]:
     """Be the only flow that works on a model name, and start from a clean state.
 
     Cleans up after killed flows first, also of other models whose lock is free: they may hold the
