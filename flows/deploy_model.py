@@ -15,7 +15,7 @@ from flows.dry_run import ReleaseSource, require_approval, unchanged
 from flows.flow_context import NO_RESULT, FlowContext, ending, flow_context, keep_result
 from moorage.adapters.prefect.task_runner import task_runner
 from moorage.adapters.system.threads import run_shielded, run_uninterrupted
-from moorage.common.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure, require_none
 from moorage.common.saga import Saga
 from moorage.engines.launch import LaunchPlan, split_off, start_groups
 from moorage.engines.recovery import Correction, correction_for, with_correction
@@ -25,12 +25,13 @@ from moorage.inventory.claims import Claim as HostClaim
 from moorage.inventory.fleet import Fleet
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import Placed
+from moorage.readiness.smoke_test import gate_failure
 from moorage.releases.release import Release
 from moorage.releases.release_row import ReleaseRow, replaceable
 from moorage.releases.requester import Claim
 from moorage.releases.states import ReleaseState
 from moorage.reports.form_parameters import THIS_MACHINE, FleetParameter, SpecParameter
-from tasks.acceptance import acceptance, must_carry
+from tasks.acceptance import acceptance
 from tasks.compare import serving, sole_flow, superseded_since
 from tasks.image import image_drift, pull_image
 from tasks.journal import failure_of, tell
@@ -56,7 +57,7 @@ from tasks.replace import (
     stop_sleeper,
     undo_stop,
 )
-from tasks.smoke_test import canary, gate, is_canary, must_pass
+from tasks.smoke_test import canary, gate, is_canary
 from tasks.stage import fetch, fetch_undos, make_caches, stage
 from tasks.survey import survey
 from tasks.verify import verify
@@ -263,7 +264,7 @@ async def start_replicas(
         if spec.readiness.prompts:
             gates = await gate(spec, profile, part, workloads, before)
             draft.add(gate=(*draft.release.gate, *gates))
-            must_pass(gates)
+            require_none(gate_failure(gates))
         if watched and len(parts) == later:
             await canary(spec, profile, plan, draft.release.workloads)
 
@@ -284,7 +285,7 @@ async def carry_load(
     serves = None if stopped else old
     outcome = await acceptance(placed.spec, placed.profile, plan, release.workloads, serves)
     draft.add(acceptance=outcome)
-    must_carry(outcome)
+    require_none(outcome.failure)
 
 
 async def _launch_and_verify(
