@@ -16,6 +16,7 @@ from flows.flow_context import NO_RESULT, keep_result, requested_run
 from moorage.adapters.system.threads import in_thread
 from moorage.inventory.fleet import Fleet
 from moorage.operations.history.desired import Applied
+from moorage.releases.release_row import ReleaseRow
 from moorage.releases.requester import Claim
 from moorage.reports.form_parameters import THIS_MACHINE, FleetParameter, SpecParameter
 from moorage.reports.operations_report import applied_document
@@ -102,9 +103,14 @@ def _deploy(spec: ModelSpec, fleet: Fleet, applied_from: str) -> Job:
 
 
 async def _retire(name: str, applied_from: str) -> Applied:
-    row = await in_thread(ledger().releases.running, name)
+    row = await in_thread(_deployed_release, name)
     owner = row.release.applied_from if row and row.release else ""
     if row and (not applied_from or owner != applied_from):
         message = f"{row.id} was not applied from {applied_from or 'any set of files'}"
         return Applied(model=name, action=RETIRE, outcome="skipped", message=message)
     return await subflows.retire_subflow(name, partial(subflows.RETIRE, name, return_state=True))
+
+
+def _deployed_release(name: str) -> ReleaseRow | None:
+    own = ledger().releases
+    return own.running(name) or own.asleep(name)

@@ -15,7 +15,7 @@ from flows.dry_run import ReleaseSource, require_approval, unchanged
 from flows.flow_context import NO_RESULT, FlowContext, ending, flow_context, keep_result
 from moorage.adapters.prefect.task_runner import task_runner
 from moorage.adapters.system.threads import run_shielded, run_uninterrupted
-from moorage.common.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure, require_none
 from moorage.common.saga import Saga
 from moorage.engines.launch import LaunchPlan, split_off, start_groups
 from moorage.engines.recovery import Correction, correction_for, with_correction
@@ -25,12 +25,13 @@ from moorage.inventory.claims import Claim as HostClaim
 from moorage.inventory.fleet import Fleet
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import Placed
+from moorage.readiness.smoke_test import gate_failure
 from moorage.releases.release import Release
 from moorage.releases.release_row import ReleaseRow, replaceable
 from moorage.releases.requester import Claim
 from moorage.releases.states import ReleaseState
 from moorage.reports.form_parameters import THIS_MACHINE, FleetParameter, SpecParameter
-from tasks.acceptance import acceptance, must_carry
+from tasks.acceptance import acceptance
 from tasks.compare import serving, sole_flow, superseded_since
 from tasks.image import image_drift, pull_image
 from tasks.journal import failure_of, tell
@@ -56,7 +57,7 @@ from tasks.replace import (
     stop_sleeper,
     undo_stop,
 )
-from tasks.smoke_test import canary, gate, is_canary, must_pass
+from tasks.smoke_test import canary, gate, is_canary
 from tasks.stage import fetch, fetch_undos, make_caches, stage
 from tasks.survey import survey
 from tasks.verify import verify
@@ -116,11 +117,11 @@ async def roll_out(
     Raises:
         Failure: When it could not be made; then the old release serves (again).
     """
-    refused = tuple[HostClaim, ...]()
+    refused, sleeper = tuple[HostClaim, ...](), None
     if old is None:
-        await run_uninterrupted(stop_sleeper, source.spec.name)
+        sleeper = await run_uninterrupted(stop_sleeper, source.spec.name)
     for _ in range(PORT_ATTEMPTS - 1):
-        rollout = ReleaseRollout(context, source, fleet, old, refused)
+        rollout = ReleaseRollout(context, source, fleet, old, sleeper, refused)
         try:
             return await rollout.run()
         except Failure as failure:
@@ -129,21 +130,23 @@ async def roll_out(
             placement = rollout.draft.release.placement
             refused += placement.claims if placement else ()
             tell(f"{failure}; trying another port")
-    return await ReleaseRollout(context, source, fleet, old, refused).run()
+    return await ReleaseRollout(context, source, fleet, old, sleeper, refused).run()
 
 
 @dataclass
 class ReleaseRollout:
     """One attempt to make a release; if it fails, nothing of it stays claimed or running.
 
-    The release replaces `old`, if any. Several attempts share the source's analysis of the model;
-    `refused` are the claims of earlier attempts whose port was taken.
+    The release replaces `old`, which serves, or `sleeper`, if any. Several attempts share the
+    source's analysis of the model; `refused` are the claims of earlier attempts whose port was
+    taken.
     """
 
     context: FlowContext
     source: ReleaseSource
     fleet: Fleet
     old: ReleaseRow | None
+    sleeper: ReleaseRow | None = None
     refused: tuple[HostClaim, ...] = ()
 
     def __post_init__(self) -> None:
@@ -157,7 +160,7 @@ class ReleaseRollout:
         try:
             with (
                 Saga(context.undone, run_shielded) as saga,
-                close_on_failure(context.release, self.old),
+                close_on_failure(context.release, self.old or self.sleeper),
             ):
                 release, lock = await self._take_steps(saga)
         except Exception as error:
@@ -188,8 +191,9 @@ class ReleaseRollout:
 
         surveyed = await look()
         snapshot = surveyed.with_ports_in_use(self.refused)
-        saga.arm("free the claims", free_claims, release, old)
-        placed = await place(analyzed, fleet, snapshot, release, running, target)
+        sleeper = self.sleeper.id if self.sleeper else ""
+        saga.arm("free the claims", free_claims, release, old or self.sleeper)
+        placed = await place(analyzed, fleet, snapshot, release, running, target, sleeper)
         draft.add(placement=placed.placement)
         await require_allowed_size(placed.spec, placed.placement, draft.release.submission)
         checked = await check_placed(placed, target)
@@ -260,7 +264,7 @@ async def start_replicas(
         if spec.readiness.prompts:
             gates = await gate(spec, profile, part, workloads, before)
             draft.add(gate=(*draft.release.gate, *gates))
-            must_pass(gates)
+            require_none(gate_failure(gates))
         if watched and len(parts) == later:
             await canary(spec, profile, plan, draft.release.workloads)
 
@@ -281,7 +285,7 @@ async def carry_load(
     serves = None if stopped else old
     outcome = await acceptance(placed.spec, placed.profile, plan, release.workloads, serves)
     draft.add(acceptance=outcome)
-    must_carry(outcome)
+    require_none(outcome.failure)
 
 
 async def _launch_and_verify(

@@ -32,11 +32,15 @@ async def retire_model(name: Name, requested_by: Claim = "") -> State[str]:
         name: Name of the model, as in its spec.
         requested_by: The requester, for the record; not verified.
     """
-    async with flow_context(name, requested_by) as context, sole_flow(name, context.flow_run_id):
+    async with (
+        flow_context(name, requested_by) as context,
+        sole_flow(name, context.flow_run_id, retires=True),
+    ):
         running = await in_thread(ledger().releases.running, name)
         if running is None and (asleep := await in_thread(ledger().releases.asleep, name)):
             await run_uninterrupted(stop_sleeper, name)
             await in_thread(ledger().releases.end, asleep.id, ReleaseState.STOPPED, "retired")
+            await in_thread(tidy, name)
             await end_schedule(asleep)
             return Completed(message=f"{asleep.id} is retired", data=asleep.id)
         if running is None:

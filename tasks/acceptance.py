@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from moorage.adapters.engines.engine_http import Question
 from moorage.adapters.engines.load_client import send_load
 from moorage.adapters.system.threads import in_thread
-from moorage.common.failures import Cause, Failure
 from moorage.common.units import counted
 from moorage.engines.launch import LaunchPlan
 from moorage.engines.workload import Workload, serving
@@ -63,19 +62,9 @@ async def acceptance(
                 break
             tell(f"round {attempt} of {ROUNDS}: {'; '.join(outcome.misses)}")
         note.say(outcome.summary)
-        if failure := _failure(outcome):
-            note.fail(failure)
+        if outcome.failure:
+            note.fail(outcome.failure)
         return outcome
-
-
-def must_carry(outcome: Acceptance) -> None:
-    """Raise `ACCEPTANCE_FAILED` when the outcome forbids the release to serve."""
-    if failure := _failure(outcome):
-        raise failure
-
-
-def _failure(outcome: Acceptance) -> Failure | None:
-    return Failure(Cause.ACCEPTANCE_FAILED, outcome.summary) if outcome.failed else None
 
 
 async def _before(load: AcceptanceSpec, old: ReleaseRow | None, release: str) -> _Loaded | None:

@@ -110,10 +110,13 @@ def record_workloads(release: Release, workloads: Sequence[Workload]) -> None:
 
 
 def tidy(model: str) -> None:
-    """Remove files of adapters that are no longer loaded, and the folder if no release uses it."""
+    """Remove files of adapters that are no longer loaded, and the folder if no release uses it.
+
+    A release without workloads may be started again, and its containers mount the folder.
+    """
     folder, own = settings().adapters_folder(model), ledger().releases
-    holding = (*own.in_states(KEPT), *own.not_undone())
-    rows = [row for row in holding if row.model == model and row.workloads]
+    failed = (row for row in own.not_undone() if row.workloads)
+    rows = [row for row in (*own.in_states(KEPT), *failed) if row.model == model]
     remove_unused_adapters(folder, [pin for row in rows for pin in loaded(row)])
     if not rows:
         remove_empty_folder(folder)

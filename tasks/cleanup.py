@@ -1,30 +1,40 @@
-"""Clean up after killed flows: finish or undo their unfinished releases."""
+"""Clean up after killed flows: finish or undo their unfinished releases, or bring them back."""
 
 from contextlib import suppress
 
 from moorage.adapters.ledger.locks import LockHeld
+from moorage.adapters.prefect.events import emit_release_event
 from moorage.common.failures import Cause, Failure
+from moorage.operations.reconcile.actions import Action, ActionKind
 from moorage.releases.release_row import ASLEEP, SUPERSEDED, ReleaseRow, claims_of, successor_of
-from moorage.releases.states import UNFINISHED, ReleaseState
+from moorage.releases.states import DEPLOYED, UNFINISHED, ReleaseState
+from moorage.spec import RestartSpec
 from tasks.context import ledger
 from tasks.journal import tell
-from tasks.replace import abandon
+from tasks.replace import abandon, restore_release
+from tasks.restart import count_attempt, lease_accelerators, probe
 from tasks.stopping import end_release, sleep_on
 
 
-def recover_all(model: str) -> None:
-    """Clean up after killed flows of a model, whose lock the caller holds, and of other models."""
+def recover_all(model: str, *, retires: bool = False) -> None:
+    """Clean up after killed flows of a model, whose lock the caller holds, and of other models.
+
+    A release that stopped for a successor which never served is started again, unless its model is
+    to be retired (`retires`): otherwise nothing would serve the model if the caller fails.
+    """
     for row in _left_behind():
         if row.model != model:
             continue
+        restores = not retires and _can_come_back(row)
         try:
-            if summary := recover(row):
+            if summary := _restore(row) if restores else recover(row):
                 tell(summary)
         except Failure as failure:
             # Workloads on a lost host keep their claims, but do not block the model.
-            if failure.cause is not Cause.RUNTIME_UNAVAILABLE:
+            if not restores and failure.cause is not Cause.RUNTIME_UNAVAILABLE:
                 raise
-            tell(f"could not clean up after {row.id}: {failure}")
+            what = f"start {row.id} again" if restores else f"clean up after {row.id}"
+            tell(f"could not {what}: {failure}")
     recover_others(model)
 
 
@@ -43,6 +53,14 @@ def recover_others(model: str) -> None:
                     tell(summary)
             except Failure as failure:
                 tell(f"could not clean up after {row.id}: {failure}")
+
+
+def bring_back(action: Action, row: ReleaseRow) -> str:
+    """Start a release again that stopped for a successor whose flow was killed, and count that."""
+    with lease_accelerators(row), count_attempt(row, action.reason):
+        restore_release(row)
+    emit_release_event("restarted", row, action.reason)
+    return "it serves again"
 
 
 def recover(row: ReleaseRow) -> str:
@@ -72,13 +90,13 @@ def _killed(row: ReleaseRow) -> str:
 
 
 def made_room(row: ReleaseRow) -> ReleaseRow | None:
-    """The release whose claims a stop-first successor may have taken: it runs or will be restored.
+    """The release whose claims a successor may have taken: it runs, will be restored, or sleeps.
 
     The caller hands its claims back at once, so that no other release takes its place.
     """
     own = ledger().releases
     stopping = (one for one in own.unfinished() if successor_of(one) == row.id)
-    return own.running(row.model) or next(stopping, None)
+    return own.running(row.model) or next(stopping, None) or own.asleep(row.model)
 
 
 def took_over(release: str) -> bool:
@@ -120,3 +138,26 @@ def _left_behind() -> list[ReleaseRow]:
 def _comes_back(row: ReleaseRow) -> bool:
     successor = successor_of(row)
     return bool(successor) and not took_over(successor)
+
+
+def _can_come_back(row: ReleaseRow) -> bool:
+    """Whether it comes back, no other release has its name by now, and not all its starts failed.
+
+    Reconciling decides the same.
+    """
+    if not _comes_back(row):
+        return False
+    own, spec = ledger().releases, row.release.spec.restart if row.release else RestartSpec()
+    others = own.in_states(DEPLOYED | {ReleaseState.WAKING})
+    record = ledger().repairs.of(row.id)
+    hopeless = record.attempts >= spec.attempts and record.well_since is None
+    return not hopeless and all(one.model != row.model for one in others)
+
+
+def _restore(row: ReleaseRow) -> str:
+    reason = f"it stopped for {successor_of(row)}, whose flow is gone"
+    action = Action(kind=ActionKind.BRING_BACK, reason=reason)
+    bring_back(action, row)
+    # Once it answers, it gives back the lease of its accelerators; no reconcile may ever run.
+    probe(action, ledger().releases.get(row.id))
+    return f"{row.id} is started again: {reason}"

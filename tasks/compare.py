@@ -31,11 +31,12 @@ _decided: ContextVar[str] = ContextVar("decided", default="")
 
 
 @asynccontextmanager
-async def sole_flow(model: str, flow_run_id: str) -> AsyncIterator[None]:
+async def sole_flow(model: str, flow_run_id: str, *, retires: bool = False) -> AsyncIterator[None]:
     """Be the only flow that works on a model name, and start from a clean state.
 
     Cleans up after killed flows first, also of other models whose lock is free: they may hold the
-    memory that this model needs.
+    memory that this model needs. Only a flow that `retires` the model ends a release that stopped
+    for a successor which never served.
     """
     lock = ledger().locks.holding(
         model,
@@ -44,7 +45,7 @@ async def sole_flow(model: str, flow_run_id: str) -> AsyncIterator[None]:
         on_wait=lambda other: tell(f"waits: {other}"),
     )
     async with hold_lock(lock):
-        await run_uninterrupted(recover_all, model)
+        await run_uninterrupted(recover_all, model, retires=retires)
         yield
 
 

@@ -49,21 +49,24 @@ async def place(
     release: str,
     running: str,
     target: Release | None = None,
+    sleeper: str = "",
 ) -> Placed:
     """Choose where the model runs and claim all seats, or none.
 
     If another deploy claims the place after the survey, the fleet is surveyed again, a few times.
-    An earlier release (`target`) returns to its place, unless that is taken or gone.
+    An earlier release (`target`) returns to its place, unless that is taken or gone. A release of
+    the model that sleeps (`sleeper`) gives up the ports that are needed.
 
     Raises:
         Failure: `CLAIM_CONFLICT` when other deploys were faster each time; errors of the proposal.
     """
     with step("place") as note:
         for attempt in range(1, CLAIM_ATTEMPTS + 1):
+            snapshot = snapshot.without_claims(sleeper) if sleeper else snapshot
             placement = await _propose(analyzed, snapshot, running, target)
             placed = analyzed.placed(placement, snapshot, release)
             try:
-                await in_thread(_claim, placed, running)
+                await in_thread(_claim, placed, running, sleeper)
                 break
             except Failure as failure:
                 if failure.cause != Cause.CLAIM_CONFLICT or attempt == CLAIM_ATTEMPTS:
@@ -93,14 +96,14 @@ def subject_of(analyzed: Analyzed) -> Subject:
     )
 
 
-def _claim(placed: Placed, running: str) -> None:
-    """Claim all seats in the ledger, replacing the running release's claims if it stops first."""
+def _claim(placed: Placed, running: str, sleeper: str) -> None:
+    """Claim all seats in the ledger, replacing claims of a release that stops first or sleeps."""
     snapshot, stops = placed.snapshot, running if placed.placement.stop_first else ""
     ledger().claims.commit(
         placed.release,
         placed.placement.claims,
         snapshot.without(stops) if stops else snapshot,
-        instead_of=stops,
+        instead_of=stops or sleeper,
         overcommit=placed.spec.placement.overcommit,
     )
 

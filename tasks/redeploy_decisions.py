@@ -47,25 +47,25 @@ async def find_intents(selection: Selection, fleet: Fleet) -> list[Intent]:
             its intent.
     """
     hosts, gate = at_site(fleet, settings().site), asyncio.Semaphore(settings().hosts_at_once)
-    releases, by_policy = dict[str, Release](), selection.by_policy
+    by_policy = selection.by_policy
 
-    async def decide(spec: ModelSpec) -> Intent:
-        release = releases[spec.name]
+    async def decide(spec: ModelSpec, release: Release) -> Intent:
         try:
             async with gate:
                 drifts = await _find_drift(spec, release, hosts, by_policy=by_policy)
         except (Failure, TimeoutError) as error:
             late = Failure(Cause.STEP_TIMEOUT, str(error))
+            failure = error if isinstance(error, Failure) else late
             intent = Intent(spec=spec, release=release.id)
-            failed = intent.failed(error if isinstance(error, Failure) else late)
-            return intent.model_copy(update={"failure": failed})
+            return intent.model_copy(update={"failure": intent.failed(failure)})
         return intent_of(release, spec, drifts, by_policy=by_policy, force=selection.force)
 
     with step("look") as note, mute_steps():
-        releases.update(await in_thread(_candidates, selection.names))
+        releases = await in_thread(_candidates, selection.names)
         written = await in_thread(_specs_of_files, selection.files)
         specs = [written.get(name, release.spec) for name, release in releases.items()]
-        found = list(await asyncio.gather(*map(decide, selection.chosen(specs))))
+        chosen = selection.chosen(specs)
+        found = await asyncio.gather(*(decide(spec, releases[spec.name]) for spec in chosen))
         counts = Counter(one.action.value for one in found)
         text = ", ".join(f"{counts[one]} {words}" for one, words in DECIDED.items() if counts[one])
         note.say(f"{counted(len(found), 'model')}{': ' if text else ''}{text}")

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from moorage.adapters.gateway.followed_routes import revive_services
 from moorage.adapters.hosts.runtime import remove_workload, runtime_for
 from moorage.adapters.ledger.locks import LockHeld
-from moorage.adapters.prefect.events import emit_release_event
 from moorage.adapters.system.threads import hold_lock, in_thread
 from moorage.common.failures import Failure
 from moorage.operations.reconcile.actions import Action, ActionKind, ActionOutcome, not_before
@@ -16,13 +15,13 @@ from moorage.operations.reconcile.counts import counts_of
 from moorage.releases.release import Release
 from moorage.releases.release_row import ReleaseRow, claims_of
 from moorage.releases.states import SERVING, ReleaseState
-from tasks.cleanup import made_room, recover
+from tasks.cleanup import bring_back, made_room, recover
 from tasks.compare import mark
 from tasks.context import ledger, settings
 from tasks.flow_task import flow_task
 from tasks.journal import step, tell
-from tasks.replace import restore_release, stop_sleeper
-from tasks.restart import count_attempt, lease_accelerators, lease_of, probe, restart
+from tasks.replace import stop_sleeper
+from tasks.restart import lease_of, probe, restart
 from tasks.workloads import ABORT_SECONDS, stop
 
 AT_ONCE = 16
@@ -88,13 +87,6 @@ def _carry_out(action: Action) -> ActionOutcome:
         return ActionOutcome(action=action, done=False, summary=f"failed: {failure}")
 
 
-def _bring_back(action: Action, row: ReleaseRow) -> str:
-    with lease_accelerators(row), count_attempt(row, action.reason):
-        restore_release(row)
-    emit_release_event("restarted", row, action.reason)
-    return "it serves again"
-
-
 def _adopt(action: Action, row: ReleaseRow) -> str:
     for workload in action.adopted:
         ledger().workloads.put(row.id, workload)
@@ -146,7 +138,7 @@ def _remove(action: Action) -> str:
 REPAIRS: dict[ActionKind, Callable[[Action, ReleaseRow], str | None]] = {
     ActionKind.UNDO: lambda _, row: recover(row),
     ActionKind.FINISH: lambda _, row: recover(row),
-    ActionKind.BRING_BACK: _bring_back,
+    ActionKind.BRING_BACK: bring_back,
     ActionKind.MARK_UNREACHABLE: (
         lambda action, row: mark(row, ReleaseState.UNREACHABLE, action.reason)
     ),

@@ -114,15 +114,17 @@ async def end_superseded(old: ReleaseRow, linger_seconds: float = 0) -> None:
         run_shielded(lambda: _end_superseded(old.id, drained.summary))
 
 
-def stop_sleeper(model: str) -> None:
+def stop_sleeper(model: str) -> ReleaseRow | None:
     """Stop a model's engines that sleep while running, and free their claims except ports.
 
-    Its release remains asleep; waking starts its engines. Idempotent.
+    Its release remains asleep and is returned; waking starts its engines. Idempotent.
     """
     row = ledger().releases.asleep(model)
-    if row and row.workloads:
-        stop_all(row.workloads, ABORT_SECONDS)
-        ledger().claims.keep_ports(row.id)
+    if row is None or not row.workloads:
+        return row
+    stop_all(row.workloads, ABORT_SECONDS)
+    ledger().claims.keep_ports(row.id)
+    return ledger().releases.get(row.id)
 
 
 def finish_switch(old: ReleaseRow, release: str) -> bool:
@@ -161,7 +163,7 @@ def abandon(release: str, cause: str = Cause.INTERRUPTED) -> bool:
 
 
 def free_claims(release: str, old: ReleaseRow | None) -> bool:
-    """Undo of a claim; an old release that had to make room gets its claims back.
+    """Undo of a claim; a release that had to make room (`old`) gets its claims back.
 
     Returns:
         False if the release has taken over; then it keeps its claims.

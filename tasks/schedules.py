@@ -7,7 +7,7 @@ from moorage.common.failures import Failure
 from moorage.inventory.fleet import Fleet
 from moorage.operations.schedules import ModelSchedule, schedule_changes, schedules_of
 from moorage.releases.release_row import ReleaseRow
-from moorage.releases.states import SERVING, ReleaseState
+from moorage.releases.states import KEPT
 from tasks.context import ledger
 from tasks.journal import tell
 
@@ -24,12 +24,13 @@ async def restore_schedules(fleet: Fleet) -> None:
     Deploying `prefect.yaml` again removes them, and a person may do so in Prefect's UI. Existing
     schedules keep their fleet parameter.
     """
-    rows = await in_thread(ledger().releases.in_states, SERVING | {ReleaseState.ASLEEP})
+    rows = await in_thread(ledger().releases.in_states, KEPT)
+    # The newest release counts, while an older one still drains.
+    specs = {row.model: row.release.spec for row in rows if row.release}
     wanted = [
         schedule
-        for row in rows
-        if row.release
-        for schedule in schedules_of(row.model, row.release.spec.schedule, fleet_parameter(fleet))
+        for model, spec in specs.items()
+        for schedule in schedules_of(model, spec.schedule, fleet_parameter(fleet))
     ]
     await set_schedules(None, wanted)
 

@@ -66,8 +66,8 @@ async def wake(row: ReleaseRow, snapshot: FleetSnapshot) -> None:
             and verifying.
     """
     release = _sleeper(row)
-    await in_thread(_claim, row, release, snapshot)
     with _asleep_on_failure(row.id):
+        await run_uninterrupted(_claim, row, release, snapshot)
         if not await _wake_in_engines(row, release):
             await run_uninterrupted(stop_all, row.workloads, ABORT_SECONDS)
             await in_thread(restore_image, release, plan_of(row))
@@ -200,9 +200,18 @@ async def _sole_start(row: ReleaseRow, release: Release) -> AsyncIterator[None]:
 
 @contextmanager
 def _asleep_on_failure(release: str) -> Iterator[None]:
+    def undo(cause: str) -> None:
+        try:
+            sleep_on(release, cause)
+        except Failure as failure:
+            tell(
+                f"{release} stays `waking` and keeps its claims: {failure}. Once its host answers,"
+                " the same command or `moorage reconcile` puts it back to sleep."
+            )
+
     try:
         yield
     except BaseException as error:
         cause = cause_of(error)
-        run_shielded(lambda: sleep_on(release, cause))
+        run_shielded(lambda: undo(cause))
         raise

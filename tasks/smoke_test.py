@@ -17,6 +17,7 @@ from moorage.readiness.smoke_test import (
     Answer,
     SmokeTestResult,
     comparable,
+    gate_failure,
     gate_of,
     judge_answer,
     read_answer,
@@ -55,20 +56,9 @@ async def gate(
         tests = [_ReplicaTest(spec, profile, one, key, before) for one in serving(workloads)]
         gates = tuple(await asyncio.gather(*(one.gate() for one in tests)))
         note.say("; ".join(one.summary for one in gates))
-        if failure := _failure(gates):
+        if failure := gate_failure(gates):
             note.fail(failure)
         return gates
-
-
-def must_pass(gates: tuple[SmokeTestResult, ...]) -> None:
-    """Raise `GATE_FAILED` unless every replica passed."""
-    if failure := _failure(gates):
-        raise failure
-
-
-def _failure(gates: tuple[SmokeTestResult, ...]) -> Failure | None:
-    wrong = [gate.wrong for gate in gates if gate.wrong]
-    return Failure(Cause.GATE_FAILED, "; ".join(wrong)) if wrong else None
 
 
 def must_talk(spec: ModelSpec, profile: ModelProfile) -> None:

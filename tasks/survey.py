@@ -37,10 +37,13 @@ async def survey(fleet: Fleet, cluster: str | None = None) -> FleetSnapshot:
 
 
 async def survey_without_abandoned(fleet: Fleet, spec: ModelSpec) -> FleetSnapshot:
-    """Survey the fleet as a deploy would find it after cleaning up after killed flows."""
+    """Survey the fleet as a deploy finds it: without killed flows and its sleeping release."""
     snapshot = await survey(fleet, spec.placement.cluster)
     for row in await in_thread(abandoned, spec.name):
         snapshot = snapshot.without(row.id)
+    if sleeper := await in_thread(ledger().releases.asleep, spec.name):
+        remove = snapshot.without if sleeper.workloads else snapshot.without_claims
+        return remove(sleeper.id)
     return snapshot
 
 

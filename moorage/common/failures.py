@@ -64,6 +64,12 @@ class Failure(Exception):
         return Failure(self.cause, f"{place}: {self.detail}", **self._context)
 
 
+def require_none(failure: Failure | None) -> None:
+    """Raise a failure that a step has found, if there is one."""
+    if failure:
+        raise failure
+
+
 def combine(failures: Sequence[tuple[str, Failure]], not_begun: Sequence[str] = ()) -> Failure:
     """Combine failures of several hosts into one failure, with the cause of the first.
 

@@ -193,6 +193,15 @@ class FleetSnapshot(Value):
         hosts = tuple(_without(host, release) for host in self.hosts)
         return self.model_copy(update={"hosts": hosts})
 
+    def without_claims(self, release: str) -> FleetSnapshot:
+        """The same fleet without the claims of a release that does not run.
+
+        Whoever uses its memory or listens on its ports is another program.
+        """
+        claims = tuple(one for host in self.hosts for one in host.claims if one.release != release)
+        hosts = tuple(host.with_claims(claims) for host in self.hosts)
+        return self.model_copy(update={"hosts": hosts})
+
 
 def _without(host: HostSnapshot, release: str) -> HostSnapshot:
     freed = [claim for claim in host.claims if claim.release == release]

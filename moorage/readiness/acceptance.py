@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
+from moorage.common.failures import Cause, Failure
 from moorage.common.units import counted, short_number, short_seconds
 from moorage.common.values import Value
 from moorage.readiness.protocol import generation
@@ -95,9 +96,10 @@ class Acceptance(Value):
     rounds: int = 1
 
     @property
-    def failed(self) -> bool:
-        """Whether the release must not serve."""
-        return bool(self.misses) and not self.warn_only
+    def failure(self) -> Failure | None:
+        """Why the release must not serve; None = it may."""
+        failed = self.misses and not self.warn_only
+        return Failure(Cause.ACCEPTANCE_FAILED, self.summary) if failed else None
 
     @property
     def summary(self) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds, short_number
 from moorage.common.values import Value
 from moorage.readiness.answers import Generation, problem_of, read_generation, shorten
@@ -126,6 +127,12 @@ def gate_of(
         against=against,
         wrong=f"{workload}: {'; '.join(wrong)}" if wrong else "",
     )
+
+
+def gate_failure(gates: Sequence[SmokeTestResult]) -> Failure | None:
+    """Why a release must not serve, by the outcomes of its replicas; None = it may."""
+    wrong = [gate.wrong for gate in gates if gate.wrong]
+    return Failure(Cause.GATE_FAILED, "; ".join(wrong)) if wrong else None
 
 
 def comparable(prompts: Sequence[PromptSpec], others: Sequence[PromptSpec]) -> bool:

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from moorage.engines.workload import Workload, serving
+from moorage.inventory.claims import Resource
 from moorage.releases.states import ReleaseState
 
 if TYPE_CHECKING:
@@ -106,5 +107,13 @@ def replaceable(old: ReleaseRow | None) -> str:
 
 
 def claims_of(row: ReleaseRow | None) -> tuple[str, tuple[Claim, ...]]:
-    """Id and claims of a release that may have to make room; both empty without a placement."""
-    return (row.id, row.placement.claims) if row and row.placement else ("", ())
+    """Id and claims of a release that may have to make room; both empty if it has no place to give.
+
+    A release that sleeps has only its ports; while its engines still run, it makes no room.
+    """
+    if row is None or row.placement is None:
+        return "", ()
+    if row.state != ReleaseState.ASLEEP:
+        return row.id, row.placement.claims
+    ports = [claim for claim in row.placement.claims if claim.resource == Resource.PORT]
+    return ("", ()) if row.workloads else (row.id, tuple(ports))

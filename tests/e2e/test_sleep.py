@@ -57,13 +57,23 @@ def test_a_model_that_sleeps_holds_nothing_and_wakes_where_it_was(
 def test_a_model_that_sleeps_is_replaced_or_retired_without_waking(
     workplace: Workplace, lifecycle_program: Path
 ) -> None:
-    name = deployed(workplace, lifecycle_program)
+    fixed: dict[str, Any] = {"placement": {"ram": "64MiB"}, "port": workplace.first_port}
+    name, engine = workplace.named("tiny"), process_engine(lifecycle_program)
+    workplace.run("deploy", workplace.spec(engine=engine, **fixed))
     workplace.run("unload", name)
-    deployed(workplace, lifecycle_program, "slow:1")
-    assert [row.state for row in workplace.releases()] == ["running", "superseded"]
+    kept = workplace.claims()
+    fails = workplace.spec(engine=process_engine(lifecycle_program, "die"), **fixed)
+    workplace.run("deploy", fails, code=None)
+    assert (state(workplace), workplace.claims()) == ("error", kept), (
+        "the sleeper has its port back"
+    )
+    changed = workplace.spec(engine=process_engine(lifecycle_program, "slow:1"), **fixed)
+    workplace.run("plan", changed)
+    workplace.run("deploy", changed)
+    assert [row.state for row in workplace.releases()] == ["running", "error", "superseded"]
     workplace.run("unload", name)
     assert "is retired" in workplace.run("retire", name).stdout
-    assert [row.state for row in workplace.releases()] == ["stopped", "superseded"]
+    assert [row.state for row in workplace.releases()] == ["stopped", "error", "superseded"]
     assert workplace.is_clean()
 
 

@@ -14,6 +14,7 @@ import pytest
 from prefect.client.schemas.objects import State
 
 from flows.load_adapter import load_adapter
+from flows.retire_model import retire_model
 from flows.unload_adapter import unload_adapter
 from moorage.common.failures import Cause, Failure
 from moorage.models.pin import Pin
@@ -206,6 +207,21 @@ def test_a_replica_that_was_started_again_is_given_its_adapter_again(
 def test_a_model_that_does_not_run_takes_no_adapters(poet: Callable[..., AdapterSpec]) -> None:
     assert failure_of(lambda: load(poet())).cause is Cause.UNKNOWN_RELEASE
     assert failure_of(lambda: unload("poet")).cause is Cause.UNKNOWN_RELEASE
+
+
+def test_a_model_that_is_retired_in_its_sleep_leaves_no_folder(
+    replicas: tuple[Replica, Replica], poet: Callable[..., AdapterSpec]
+) -> None:
+    load(poet())
+    assert all("poet" in replica.names for replica in replicas)
+    row = ledger().releases.running(MODEL)
+    assert row
+    for workload in row.workloads:
+        ledger().workloads.drop(workload.name)
+    for state in (ReleaseState.STOPPING, ReleaseState.ASLEEP):
+        ledger().releases.move(row.id, state)
+    asyncio.run(_ended(retire_model(MODEL, return_state=True)))
+    assert not settings().adapters_folder(MODEL).exists()
 
 
 def load(adapter: AdapterSpec) -> State[Any]:

@@ -72,6 +72,15 @@ def test_without_a_release_everything_that_it_holds_and_uses_is_free() -> None:
     assert without.ports_in_use == (22,)
 
 
+def test_without_the_claims_of_a_release_that_does_not_run_what_is_in_use_belongs_to_others() -> (
+    None
+):
+    host = a_host(claims=HELD, ram_free=90 * GIB, ports_in_use=(40000,))
+    without = a_fleet(host).without_claims("tiny.v1").host("gpu-1")
+    assert {claim.release for claim in without.claims} == {"other.v1"}
+    assert (without.ram_free, without.ports_in_use) == (90 * GIB, (40000,))
+
+
 def test_replicas_on_one_accelerator_are_all_freed() -> None:
     held = tuple(
         a_claim(Resource.ACCELERATOR, 20 * GIB, 0, release=name)

@@ -7,20 +7,31 @@ import pytest
 from moorage.adapters.ledger.locks import Owner
 from moorage.operations.reconcile.actions import Action, ActionKind
 from moorage.releases.states import ReleaseState
-from tasks import repair, replace
+from moorage.spec import RestartSpec
+from tasks import repair, replace, restart
 from tasks.cleanup import abandoned, recover, recover_others
+from tasks.compare import sole_flow
 from tasks.context import ledger
 from tasks.repair import _give_up
 from tasks.restart import lease_of
 from tasks.stopping import end_release
 from tests.builders import a_spec, a_workload
 from tests.tasks.test_compare import ran
-from tests.tasks.test_replace import PLACEMENT, stopping_for_another
+from tests.tasks.test_replace import ALL, PLACEMENT, Hosts, stopping_for_another
 from tests.tasks.test_workloads import away
 
 pytestmark = pytest.mark.usefixtures("own_home")
 
 S = ReleaseState
+
+
+@pytest.fixture
+def hosts(monkeypatch: pytest.MonkeyPatch) -> Hosts:
+    def no_metrics(*_: object) -> str:
+        raise ConnectionError
+
+    monkeypatch.setattr(restart, "read_metrics", no_metrics)
+    return Hosts(monkeypatch)
 
 
 def claimed_by() -> dict[str, int]:
@@ -37,6 +48,41 @@ def test_a_deploy_of_another_model_does_not_end_one_that_is_to_come_back() -> No
         assert ledger().releases.get(new).state == S.ERROR
         assert ledger().releases.get(old.id).state == S.STOPPING
         assert claimed_by() == {old.id: len(PLACEMENT.claims)}, "nobody may take its place"
+
+
+@pytest.mark.parametrize(("retires", "state"), [(False, S.RUNNING), (True, S.SUPERSEDED)])
+async def test_only_a_retire_ends_a_release_that_is_to_come_back(
+    hosts: Hosts, retires: bool, state: ReleaseState
+) -> None:
+    old, new = stopping_for_another()
+    async with sole_flow("tiny", "run", retires=retires):
+        assert ledger().releases.get(old.id).state == state
+    assert hosts.runs == (set() if retires else ALL)
+    assert ledger().releases.get(new).state == S.ERROR
+    assert claimed_by() == ({} if retires else {old.id: len(PLACEMENT.claims)})
+    assert not ledger().locks.is_held("start:gpu-1:cuda:0"), "it answers"
+
+
+async def test_a_release_that_cannot_be_started_keeps_its_place_and_ends_after_a_few_tries(
+    hosts: Hosts,
+) -> None:
+    hosts.away = {"gpu-1", "gpu-2", "gpu-3"}
+    old, _ = stopping_for_another()
+    states = []
+    for _ in range(RestartSpec().attempts + 1):
+        async with sole_flow("tiny", "run"):
+            states.append(ledger().releases.get(old.id).state)
+    assert states == [S.STOPPING] * RestartSpec().attempts + [S.SUPERSEDED]
+
+
+async def test_a_release_whose_model_serves_from_another_does_not_come_back(hosts: Hosts) -> None:
+    old, new = stopping_for_another()
+    ledger().releases.give_up(new, "interrupted")
+    third = ran()
+    async with sole_flow("tiny", "run"):
+        assert ledger().releases.get(old.id).state == S.SUPERSEDED
+        assert ledger().releases.get(third).state == S.RUNNING
+    assert hosts.started == []
 
 
 def test_a_plan_counts_on_no_more_room_than_its_deploy_would_make() -> None:

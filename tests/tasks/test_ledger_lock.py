@@ -40,7 +40,7 @@ async def test_who_is_cancelled_while_cleaning_up_keeps_the_lock_until_that_has_
 ) -> None:
     begun, may_end, seen = threading.Event(), threading.Event(), list[bool]()
 
-    def clean_up(*_: object) -> None:
+    def clean_up(*_: object, **__: object) -> None:
         begun.set()
         may_end.wait(5)
         seen.append(ledger().locks.is_held("tiny"))

@@ -17,12 +17,15 @@ from moorage.placement.engine import Engines
 from moorage.placement.placement import Analyzed, Placed, Placement
 from moorage.placement.propose import propose
 from moorage.releases.states import ReleaseState
+from moorage.spec import ModelSpec
 from tasks import place as module
+from tasks.cleanup import recover
 from tasks.context import ledger, settings
 from tasks.place import CLAIM_ATTEMPTS, place
-from tasks.survey import take_snapshot
+from tasks.replace import free_claims
+from tasks.survey import survey_without_abandoned, take_snapshot
 from tests.adapters.ledger.team import Team
-from tests.builders import REVISION, a_fleet, a_host, a_model, a_profile, a_spec
+from tests.builders import REVISION, a_fleet, a_host, a_model, a_profile, a_release, a_spec
 
 ENGINE = {"name": "vllm", "runtime": "process", "command": ["vllm", "serve"]}
 SPEC = a_spec(engine=ENGINE)
@@ -79,10 +82,10 @@ def outrun(
     return arrange
 
 
-async def placed(release: str) -> Placed:
+async def placed(release: str, spec: ModelSpec = SPEC, sleeper: str = "") -> Placed:
     snapshot = await take_snapshot(FLEET)
-    analyzed = Analyzed(SPEC, a_model(), a_profile())
-    return await place.fn(analyzed, FLEET, snapshot, release, "")
+    analyzed = Analyzed(spec, a_model(), a_profile())
+    return await place.fn(analyzed, FLEET, snapshot, release, "", sleeper=sleeper)
 
 
 @pytest.mark.parametrize("times", [0, 1, CLAIM_ATTEMPTS - 1])
@@ -114,3 +117,32 @@ async def test_who_is_always_too_late_gives_up_and_holds_nothing(
     assert len(proposals) == CLAIM_ATTEMPTS
     assert release not in {one.release for one in ledger().claims.all()}
     assert ledger().releases.get(release).state == ReleaseState.PENDING
+
+
+async def test_a_release_that_sleeps_gives_up_its_fixed_port_until_its_successor_fails() -> None:
+    spec, own = a_spec(engine=ENGINE, port=8000), ledger().releases
+    sleeper = own.begin(spec, REVISION, "")
+    first = await placed(sleeper, spec)
+    own.move(sleeper, ReleaseState.STARTING)
+    own.take_over(a_release(sleeper, spec=spec, placement=first.placement))
+    own.move(sleeper, ReleaseState.STOPPING)
+    own.end(sleeper, ReleaseState.ASLEEP)
+    assert (kept := port_holders()) == {8000: sleeper}
+    surveyed = await survey_without_abandoned(FLEET, spec)
+    assert surveyed.hosts[0].claims == (), "a plan finds what its deploy will find"
+
+    new = own.begin(spec, REVISION, "")
+    await placed(new, spec, sleeper)
+    assert port_holders() == {8000: new}
+    free_claims(new, own.get(sleeper))
+    assert port_holders() == kept
+
+    killed = own.begin(spec, REVISION, "")
+    await placed(killed, spec, sleeper)
+    recover(own.get(killed))
+    assert port_holders() == kept
+
+
+def port_holders() -> dict[int, str]:
+    claims = ledger().claims.all()
+    return {one.index: one.release for one in claims if one.resource == Resource.PORT}

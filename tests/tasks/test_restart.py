@@ -14,7 +14,7 @@ from moorage.operations.reconcile.actions import Action, ActionKind
 from moorage.operations.reconcile.cluster_state import RepairRecord
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import ReleaseState
-from tasks import repair, restart
+from tasks import cleanup, restart
 from tasks.context import ledger
 from tasks.restart import lease_of
 from tests.builders import a_profile, a_release, a_row
@@ -39,11 +39,11 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(restart, "restore_image", lambda *_: None)
     monkeypatch.setattr(restart, "start_part", begin)
     monkeypatch.setattr(restart, "stop", lambda *_: None)
-    monkeypatch.setattr(repair, "restore_release", begin)
+    monkeypatch.setattr(cleanup, "restore_release", begin)
     return starts
 
 
-STARTS = pytest.mark.parametrize("start", [restart.restart, repair._bring_back])
+STARTS = pytest.mark.parametrize("start", [restart.restart, cleanup.bring_back])
 Do = Callable[[Action, ReleaseRow], str]
 DIED = Action(kind=ActionKind.RESTART, reason="it died", dead=(PLAN.containers[0].name,))
 SILENT = Action(kind=ActionKind.RESTART, reason="it did not answer 2 times in a row")

@@ -1,16 +1,25 @@
-"""Schedules of models where Prefect's server lacks what they need."""
+"""Schedules of models where Prefect's server lacks what they need, and while models change."""
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 import pytest
 
+from moorage.adapters.prefect.schedules import ScheduledDeployment
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet
+from moorage.operations.schedules import WAKE, ScheduleChanges, schedules_of
+from moorage.releases.states import ReleaseState
 from tasks import schedules
+from tasks.context import ledger
 from tasks.release import set_schedule
-from tests.builders import a_spec
+from tests.builders import REVISION, a_release, a_spec
+
+S = ReleaseState
 
 SCHEDULED = "moorage.adapters.prefect.schedules.scheduled_deployments"
+CHANGED = "moorage.adapters.prefect.schedules.change_schedules"
 SPEC = a_spec(schedule={"awake": "0 7 * * *"})
 
 
@@ -50,3 +59,38 @@ async def test_without_a_schedule_prefect_is_asked_nothing(monkeypatch: pytest.M
     monkeypatch.setattr(SCHEDULED, lambda: calls.append(None))
     await set_schedule(a_spec(), Fleet(), None)
     assert calls == []
+
+
+@pytest.mark.usefixtures("own_home")
+@pytest.mark.parametrize(
+    ("states", "removed"),
+    [
+        ((), False),
+        ((S.STOPPING,), False),
+        ((S.STOPPING, S.ASLEEP, S.WAKING), False),
+        ((S.STOPPING, S.STOPPED), True),
+    ],
+)
+async def test_reconciling_leaves_the_schedules_of_a_model_until_it_is_retired(
+    states: tuple[ReleaseState, ...], removed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, made = ledger().releases, list[ScheduleChanges]()
+    release = own.begin(SPEC, REVISION, "")
+    for state in (S.SCHEDULED, S.STARTING):
+        own.move(release, state)
+    own.take_over(a_release(release, spec=SPEC))
+    for state in states:
+        own.move(release, state)
+    there = schedules_of("tiny", SPEC.schedule, {})
+
+    async def deployments() -> tuple[ScheduledDeployment, ...]:
+        found = {one.slug: uuid4() for one in there}
+        return (ScheduledDeployment(WAKE, uuid4(), there, found),)
+
+    async def change(_deployment: ScheduledDeployment, changes: ScheduleChanges) -> None:
+        made.append(changes)
+
+    monkeypatch.setattr(SCHEDULED, deployments)
+    monkeypatch.setattr(CHANGED, change)
+    await schedules.restore_schedules(Fleet())
+    assert [one.delete for one in made] == ([("moorage.tiny",)] if removed else [])

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from moorage.adapters.hosts.observation import Observation
+from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.engines.workload import Workload
+from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.releases.release_row import ASLEEP, ReleaseRow
 from moorage.releases.states import ReleaseState
@@ -20,6 +25,7 @@ from tests.builders import (
     a_host,
     a_placement,
     a_plan,
+    a_profile,
     a_release,
     a_spec,
     a_workload,
@@ -55,7 +61,8 @@ def placed(*states: ReleaseState) -> ReleaseRow:
     for state in (ReleaseState.SCHEDULED, ReleaseState.STARTING):
         own.move(release, state)
     plan = a_plan(release=release)
-    own.take_over(a_release(release, spec=SPEC, placement=PLACEMENT, plan=plan))
+    made = {"placement": PLACEMENT, "plan": plan, "profile": a_profile()}
+    own.take_over(a_release(release, spec=SPEC, **made))
     ledger().workloads.put(release, a_workload(release=release, host="gpu-1"))
     for state in states:
         own.move(release, state, ASLEEP)
@@ -96,3 +103,50 @@ async def test_a_place_that_is_gone_is_told_from_one_that_is_taken(
         await sleep.wake(row, a_fleet(host))
     assert caught.value.cause is cause
     assert ledger().releases.get(row.id).state == ReleaseState.ASLEEP
+
+
+async def test_a_wake_that_is_stopped_while_it_claims_leaves_it_asleep(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    row = placed(ReleaseState.STOPPING, ReleaseState.ASLEEP)
+    begun, may_end, commit = threading.Event(), threading.Event(), ledger().claims.commit
+
+    def slowly(*arguments: Any, **more: Any) -> None:
+        begun.set()
+        may_end.wait(5)
+        commit(*arguments, **more)
+
+    monkeypatch.setattr(ledger().claims, "commit", slowly)
+    monkeypatch.setattr(stopping, "stop_all", lambda *_: None)
+    waking = asyncio.create_task(sleep.wake(row, a_fleet(a_host())))
+    await in_thread(begun.wait, 5)
+    waking.cancel()
+    threading.Timer(0.2, may_end.set).start()
+    with pytest.raises(asyncio.CancelledError):
+        await waking
+    assert ledger().releases.get(row.id).state == ReleaseState.ASLEEP
+    assert {claim.resource for claim in ledger().claims.all()} == {Resource.PORT}
+
+
+async def test_a_wake_that_cannot_be_undone_says_so_and_fails_for_its_own_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    notes = list[str]()
+
+    async def start(*_: object) -> None:
+        raise Failure(Cause.ENGINE_EXITED, "exit code 1")
+
+    def stop(*_: object) -> None:
+        raise Failure(Cause.RUNTIME_UNAVAILABLE, "gpu-1 is away")
+
+    row = placed(ReleaseState.STOPPING, ReleaseState.ASLEEP)
+    for name, value in (("_start", start), ("stop_all", lambda *_: None), ("tell", notes.append)):
+        monkeypatch.setattr(sleep, name, value)
+    monkeypatch.setattr(sleep, "restore_image", lambda _: None)
+    monkeypatch.setattr(stopping, "stop_all", stop)
+    with pytest.raises(Failure, match="exit code 1"):
+        await sleep.wake(row, a_fleet(a_host()))
+    assert ledger().releases.get(row.id).state == ReleaseState.WAKING
+    [note] = notes
+    assert note.startswith(f"{row.id} stays `waking`")
+    assert "gpu-1 is away" in note

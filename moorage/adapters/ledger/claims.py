@@ -21,8 +21,8 @@ from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
 from moorage.placement.fit import misfits
 from moorage.releases.states import FINAL, SERVING, ReleaseState
 
-PROVEN = SERVING | {ReleaseState.STOPPING}
-"""States in which a release really uses its claims."""
+PROVEN = SERVING | {ReleaseState.STOPPING, ReleaseState.ASLEEP}
+"""States in which a release really uses its claims. Asleep, it has only what its engines keep."""
 
 
 class Claims(LedgerPart):

@@ -18,7 +18,7 @@ from moorage.models.source import ResolvedModel
 from moorage.operations.history.changes import by_seat
 from moorage.releases.release import Release
 from moorage.releases.release_row import ReleaseRow
-from moorage.releases.states import SERVING
+from moorage.releases.states import DEPLOYED
 from moorage.spec import ModelSpec
 from moorage.spec.tokenize import is_option
 
@@ -61,8 +61,8 @@ def last_two(name: str, rows: Sequence[ReleaseRow]) -> tuple[Release, Release]:
 def rollback_target(name: str, rows: Sequence[ReleaseRow], to: str = "") -> Release:
     """The release to roll back to, of all releases of a model, newest first.
 
-    `to` is an id or its prefix; empty = the latest release that ran before the serving one, or, if
-    none serves, the latest that ran.
+    `to` is an id or its prefix; empty = the latest release that ran before the one that serves or
+    sleeps, or, if none does, the latest that ran.
 
     Raises:
         Failure: `CANNOT_ROLL_BACK` when it never ran, is of another model, or does not exist;
@@ -72,8 +72,8 @@ def rollback_target(name: str, rows: Sequence[ReleaseRow], to: str = "") -> Rele
         raise Failure(Cause.UNKNOWN_RELEASE, f"no model has the name {name}")
     if to:
         return _named(name, rows, to)
-    serving = next((row.number for row in rows if row.state in SERVING), None)
-    earlier = (row for row in rows if serving is None or row.number < serving)
+    current = next((row.number for row in rows if row.state in DEPLOYED), None)
+    earlier = (row for row in rows if current is None or row.number < current)
     found = next((row.release for row in earlier if row.release and row.release.ran), None)
     if found is None:
         raise Failure(Cause.CANNOT_ROLL_BACK, f"no earlier release of {name} ever ran")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from moorage.adapters.ledger import Ledger
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
-from moorage.inventory.claims import Resource
+from moorage.inventory.claims import Claim, Resource
+from moorage.placement.fit import room_of
 from moorage.releases.release_row import ASLEEP
 from moorage.releases.states import ReleaseState
 from moorage.spec.keep_alive import NEVER
@@ -19,8 +22,8 @@ PORT = a_claim(host="cpu-1", resource=Resource.PORT, index=40_000, amount=1)
 FLEET = a_fleet(a_cpu_host())
 
 
-def asleep(ledger: Ledger, **fields: object) -> str:
-    """A release that served and sleeps."""
+def asleep(ledger: Ledger, *kept: Claim, **fields: object) -> str:
+    """A release that served and sleeps; its engines may keep some memory."""
     spec = a_spec(**fields)
     identity = ledger.releases.begin(spec, "main", "")
     ledger.claims.commit(identity, [RAM, PORT], FLEET)
@@ -28,7 +31,7 @@ def asleep(ledger: Ledger, **fields: object) -> str:
     switch(ledger, identity)
     ledger.releases.move(identity, ReleaseState.STOPPING, f"{ASLEEP}: no request for 5 min")
     assert [one.model for one in ledger.routes.current().sleepers] == ["tiny"]
-    ledger.releases.end(identity, ReleaseState.ASLEEP, f"{ASLEEP}: no request for 5 min")
+    ledger.releases.end(identity, ReleaseState.ASLEEP, f"{ASLEEP}: no request for 5 min", kept)
     return identity
 
 
@@ -45,6 +48,14 @@ def test_a_sleeper_keeps_its_ports_and_its_name(ledger: Ledger) -> None:
     assert found
     assert found.id == identity
     assert ledger.releases.unfinished() == []
+
+
+def test_memory_that_a_sleeping_engine_keeps_is_counted_once(ledger: Ledger) -> None:
+    identity = asleep(ledger, replace(RAM, amount=140 * GIB))
+    host = a_cpu_host(ram_total=256 * GIB, ram_free=116 * GIB).with_claims(ledger.claims.all())
+    assert room_of(host).ram == 116 * GIB
+    [alone] = a_fleet(host).without(identity).hosts
+    assert room_of(alone).ram == 256 * GIB
 
 
 def test_a_sleeper_claims_its_place_again_as_it_wakes(ledger: Ledger) -> None:

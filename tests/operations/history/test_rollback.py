@@ -81,6 +81,7 @@ def test_the_last_two_have_records() -> None:
         ([row(3, "running"), row(2), row(1)], "", "tiny.v2"),
         ([failed(4), row(3, "running"), failed(2), row(1)], "", "tiny.v1"),
         ([row(2, "stopped"), row(1)], "", "tiny.v2"),
+        ([row(2, "asleep"), row(1)], "", "tiny.v1"),
         ([row(3, "running"), row(2), row(1)], "tiny.v1", "tiny.v1"),
     ],
 )
