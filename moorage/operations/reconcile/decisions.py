@@ -16,7 +16,7 @@ from moorage.operations.reconcile.cluster_state import (
 )
 from moorage.operations.reconcile.observed_workload import ObservedWorkload, place_of
 from moorage.releases.release_row import successor_of
-from moorage.releases.states import SERVING, UNFINISHED, ReleaseState
+from moorage.releases.states import DEPLOYED, SERVING, UNFINISHED, ReleaseState
 from moorage.spec import WhenDead
 
 HEALTHY_SECONDS = 300.0
@@ -75,8 +75,9 @@ def _stopping(status: ReleaseStatus) -> Action:
         return _action(status, ActionKind.FINISH, "the flow that stopped it is gone")
     others = (one for one in status.cluster.releases if one.model == own.model)
     # Another release was deployed while this one was unreachable or could not be restarted.
-    if other := next((one.id for one in others if one.state in SERVING), ""):
-        return _action(status, ActionKind.FINISH, f"{other} serves {own.model} by now")
+    if other := next((one for one in others if one.state in DEPLOYED), None):
+        reason = f"{other.id} is {other.state} under the name {own.model} by now"
+        return _action(status, ActionKind.FINISH, reason)
     if when := status.delayed_until:
         return _action(status, ActionKind.WAIT, f"it is started again, not before {when}")
     if status.record.attempts >= status.restart.attempts:

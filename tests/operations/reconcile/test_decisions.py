@@ -178,6 +178,14 @@ CASES: dict[str, tuple[ClusterState, list[str]]] = {
         ),
         ["finish"],
     ),
+    "what made room for one that never came, before another one did and fell asleep": (
+        a_world(
+            a_standing(S.STOPPING, successor="tiny.v2"),
+            a_standing(S.ASLEEP, "tiny.v3", workloads=()),
+            **GONE,
+        ),
+        ["finish"],
+    ),
     "what stops on an unreachable host": (a_world(a_standing(S.STOPPING), **AWAY), ["wait"]),
     "what a living flow works on": (a_world(a_standing(S.STARTING), busy=AT_WORK), []),
     "what a living flow works on, dead": (
