@@ -89,10 +89,10 @@ class MemoryModel:
 
     def _need(self, setup: EngineSetup) -> Need:
         claim, query = self.options.stated.claim, setup.query
-        pool, terms = None, outer_terms(self.options, query.ranks)
+        pool, terms = None, outer_terms(self.options, query.ranks * setup.copies)
         try:
             self._require_covered()
-            weighed = self._scale.weigh(query.tensor, query.pipeline)
+            weighed = self._scale.weigh(query.tensor, query.pipeline, query.data)
             pool = pool_for(setup)
             draft = _draft_need(setup, self._draft, pool)
             terms = (

@@ -51,27 +51,28 @@ class Scale:
             headers = {k: header for k, header in headers.items() if not parse_name(k).tower}
         self._config, self._files, self._options = config, files, options
         self._tensors = Tensors(headers)
-        self._cache: dict[tuple[int, int], RankWeights | Refusal] = {}
+        self._cache: dict[tuple[int, int, int], RankWeights | Refusal] = {}
 
-    def weigh(self, tensor: int, pipeline: int) -> RankWeights:
+    def weigh(self, tensor: int, pipeline: int, data: int = 1) -> RankWeights:
         """Weigh the ranks.
 
         Raises:
             Refusal: When the model cannot be split like this, or its tensors are unknown.
         """
-        key = (tensor, pipeline)
+        key = (tensor, pipeline, data)
         if key not in self._cache:
-            self._cache[key] = caught(lambda: self._weigh(tensor, pipeline))
+            self._cache[key] = caught(lambda: self._weigh(*key))
         found = self._cache[key]
         if isinstance(found, Refusal):
             raise found.with_traceback(None)
         return found
 
-    def _weigh(self, tensor: int, pipeline: int) -> RankWeights:
+    def _weigh(self, tensor: int, pipeline: int, data: int) -> RankWeights:
         facts, lora, headers = Facts(self._config), self._options.lora, self._tensors.headers
         if headers:
-            stages = self._stages(tensor, pipeline)
+            stages = self._stages(tensor, pipeline, data)
             ranks = f" over {tensor} ranks" if tensor > 1 else ""
+            ranks += f", experts over {tensor * data}" if data > 1 and facts.experts else ""
             reason = f"{len(headers)} tensors{ranks}"
         else:
             stages, reason = self._stages_of_files(facts, tensor, pipeline)
@@ -83,9 +84,9 @@ class Scale:
             reason=reason,
         )
 
-    def _stages(self, tensor: int, pipeline: int) -> tuple[int, ...]:
+    def _stages(self, tensor: int, pipeline: int, data: int) -> tuple[int, ...]:
         # Weights do not depend on the context; a context of 1 is always allowed.
-        query = MemoryQuery(total=0, tokens=1, tensor=tensor, pipeline=pipeline)
+        query = MemoryQuery(total=0, tokens=1, tensor=tensor, pipeline=pipeline, data=data)
         setup = EngineSetup(self._config, self._options, Batch(tokens=1, seqs=1), query)
         found = exact_prediction(self._config, self._tensors, setup.settings())
         return tuple(stage.weight_bytes for stage in found.stages)

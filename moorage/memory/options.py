@@ -58,9 +58,32 @@ class MemorySettings(CacheOptions):
 
     tensor_parallel_size: Count = 1
     pipeline_parallel_size: Count = 1
+    data_parallel_size: Count = 1
     max_model_len: Count | None = None
     max_num_batched_tokens: Count = 8192
     kv_pool_bytes: Annotated[int, Field(ge=0)] = 20 * GIB
+
+    @property
+    def expert_ranks(self) -> int:
+        """Ranks among which the experts of a layer are divided.
+
+        Source: `fused_moe/config.py:flatten_tp_across_dp_and_pcp`.
+        """
+        return self.tensor_parallel_size * self.data_parallel_size
+
+    @property
+    def ranks_of_expert(self) -> int:
+        """Ranks that share one expert."""
+        return 1 if self.enable_expert_parallel else self.expert_ranks
+
+    @property
+    def keeps_shared_experts_whole(self) -> bool:
+        """Whether each rank takes all of the shared experts, for a part of the tokens.
+
+        Source: `config/parallel.py:use_sequence_parallel_moe`.
+        """
+        sizes = (self.tensor_parallel_size, self.data_parallel_size)
+        return self.enable_expert_parallel and min(sizes) > 1
 
 
 LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
@@ -153,6 +176,9 @@ CACHED_TOKENS = 32_768
 
 POOLING = (Mode.EMBEDDING, Mode.RERANKING, Mode.CLASSIFICATION)
 
+ATTENTION_DATA = ("--attn-dp-size", "--attention-data-parallel-size", "--enable-dp-attention")
+"""SGLang's names of data parallelism for the attention alone."""
+
 UNCOVERED = {
     "--quantization": "quantises the weights while they are loaded",
     "--cpu-offload-gb": "keeps a part of the weights in RAM",
@@ -160,6 +186,7 @@ UNCOVERED = {
     "--prefill-context-parallel-size": "spreads a prompt over ranks",
     "--kv-cache-dtype-skip-layers": "mixes element types in the KV cache",
     "--enable-eplb": "adds redundant experts",
+    **dict.fromkeys(ATTENTION_DATA, "gives each rank more of the attention"),
 }
 """Arguments whose effect on memory the rules do not cover, with the effect."""
 

@@ -107,6 +107,32 @@ def test_the_stage_that_needs_most_counts() -> None:
     assert "stage 2 of 2" in half.terms[0].reason
 
 
+@pytest.mark.parametrize("whole_experts", [False, True])
+@pytest.mark.parametrize(("tensor", "data"), [(1, 4), (2, 2), (4, 2)])
+def test_copies_of_a_model_divide_its_experts(tensor: int, data: int, whole_experts: bool) -> None:
+    """48 layers of 128 experts, each with three matrices of 2048 x 768."""
+    model = with_options("qwen3-30b-a3b", enable_expert_parallel=whole_experts)
+    experts = 48 * 128 * 3 * 2048 * 768 * 2
+    alone, shared = needed(model, tensor=tensor), needed(model, tensor=tensor, data=data)
+    rest = alone.terms[0].bytes - experts // tensor
+    assert shared.terms[0].bytes == rest + experts // (tensor * data)
+    assert f"experts over {tensor * data}" in shared.terms[0].reason
+    assert shared.term("nccl")
+
+
+def test_each_rank_has_all_shared_experts_if_ranks_and_copies_share_the_tokens() -> None:
+    """58 layers with one shared expert, of three matrices of 7168 x 2048 and their scales."""
+    shared = 58 * 3 * (7168 * 2048 + 56 * 16 * 4)
+    models = [with_options("deepseek-v3", enable_expert_parallel=on) for on in (False, True)]
+    one, other = (needed(model, tensor=2, data=4).terms[0].bytes for model in models)
+    assert other - one == shared // 2
+
+
+def test_copies_of_a_dense_model_are_independent() -> None:
+    alone, copied = (needed(plain("llama-3.1-8b"), data=data) for data in (1, 4))
+    assert copied.terms == alone.terms
+
+
 class Counted(TensorHeaders):
     """Counts how often it is read."""
 

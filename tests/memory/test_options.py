@@ -98,6 +98,7 @@ def test_each_argument_is_read(args: tuple[str, ...], field: str, value: object)
         (("-q", "fp8"), "--quantization quantises the weights"),
         (("-dcp", "2"), "--decode-context-parallel-size spreads the KV cache"),
         (("-pcp=2",), "--prefill-context-parallel-size spreads a prompt"),
+        (("--attn-dp-size", "8"), "--attn-dp-size gives each rank more"),
         (("--cpu_offload_gb=4",), "--cpu-offload-gb keeps"),
         (("--kv-cache-dtype=nvfp4",), "--kv-cache-dtype nvfp4 is not covered"),
         (("--dtype=float32",), "--dtype float32 is not covered"),

@@ -6,12 +6,17 @@ from typing import Any
 import pytest
 
 from moorage.common.units import GIB, KIB
+from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
+from moorage.memory.demand import memory_model
+from moorage.models.profile import derive_profile
 from moorage.placement.demand import Split
 from moorage.placement.request import Request
 from moorage.placement.strategies import one_host
-from tests.builders import a_claim, a_host, a_profile, a_spec, an_accelerator
+from moorage.spec import EngineName
+from tests.builders import a_claim, a_host, a_model, a_profile, a_spec, an_accelerator
+from tests.memory.models import known
 from tests.placement.requests import StatedSizes, a_request, on_hosts, views
 
 LONG = a_profile(context=131_072)
@@ -21,6 +26,33 @@ def model(gib: float, **spec: Any) -> Request:
     """A model of so many GiB, spread over its ranks, and 128 KiB for each token."""
     memory = StatedSizes(lambda tokens, t, p: int(gib * GIB + tokens * 128 * KIB) // (t * p))
     return a_request(a_spec(**spec), LONG, memory=memory)
+
+
+def deepseek(engine: str, *args: str) -> Request:
+    """DeepSeek-V3, of 671 GB, by the rules of memory."""
+    config, headers = known("deepseek-v3")
+    spec = a_spec(engine={"name": engine, "args": list(args)}, context=8192)
+    model = a_model(config=config, headers=headers)
+    profile = derive_profile(spec, model)
+    memory = memory_model(spec, model, profile)
+    return a_request(spec, profile, ENGINES[EngineName(engine)], memory)
+
+
+@pytest.mark.parametrize(
+    ("engine", "args", "fits"),
+    [
+        ("vllm", "--data-parallel-size 8 --enable-expert-parallel", True),
+        ("vllm", "-tp 2 -dp 4", True),
+        ("sglang", "--tensor-parallel-size 8", True),
+        # These copies are whole.
+        ("sglang", "--data-parallel-size 8", False),
+    ],
+)
+def test_copies_that_divide_the_experts_fit_where_whole_ones_do_not(
+    engine: str, args: str, fits: bool
+) -> None:
+    items = tuple(an_accelerator(at, 141, name="NVIDIA H200") for at in range(8))
+    assert bool(list(one_host(deepseek(engine, args), views(a_host(accelerators=items))))) is fits
 
 
 def on(strategy: str) -> dict[str, Any]:

@@ -144,6 +144,7 @@ class Vllm(Engine):
     runs_on_cpu = True
     reserves_cache = True
     spans_hosts = True
+    copies_share_experts = True
     modes = frozenset(Mode) - {Mode.AUTO, Mode.IMAGE_GENERATION}
     # These need vllm-omni.
     modes_of_own_images = frozenset({Mode.IMAGE_GENERATION})
