@@ -8,9 +8,10 @@ from typing import Any
 
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB, human_bytes
+from moorage.memory.dtypes import quantisation_method
 from moorage.memory.engine_setup import EngineSetup, setup_on_accelerator, setup_on_cpu
 from moorage.memory.estimates import activation, outer_terms, step_terms
-from moorage.memory.exact import STAND_IN, Pool, Scale, exact_terms, pool_for
+from moorage.memory.exact import STAND_IN, Pool, RankWeights, Scale, exact_terms, pool_for
 from moorage.memory.kv import KVKind
 from moorage.memory.need import Batch, CpuNeed, MemoryQuery, Need, Term
 from moorage.memory.options import MemoryOptions, memory_options
@@ -91,9 +92,7 @@ class MemoryModel:
         claim, query = self.options.stated.claim, setup.query
         pool, terms = None, outer_terms(self.options, query.ranks * setup.copies)
         try:
-            self._require_covered()
-            weighed = self._scale.weigh(query.tensor, query.pipeline, query.data)
-            pool = pool_for(setup)
+            weighed, pool = self._exact(setup)
             draft = _draft_need(setup, self._draft, pool)
             terms = (
                 *exact_terms(weighed, pool, self.options),
@@ -110,10 +109,8 @@ class MemoryModel:
 
     def _cpu_need(self, query: MemoryQuery) -> CpuNeed:
         """The need on CPU, where vLLM takes the KV cache in whole GiB instead of a utilization."""
-        self._require_covered()
-        weighed = self._scale.weigh(query.tensor, 1)
         setup = setup_on_cpu(self.config, self.options, query)
-        pool = pool_for(setup)
+        weighed, pool = self._exact(setup)
         draft = _draft_need(setup, self._draft, pool)
         wanted = pool.stages[0] + (draft.cache if draft else 0)
         cache = -(-wanted // GIB) * GIB
@@ -140,9 +137,23 @@ class MemoryModel:
             ),
         )
 
-    def _require_covered(self) -> None:
-        if self.options.uncovered:
-            raise unknown(f"{self.options.uncovered}; `memory.claim` states the bytes")
+    def _exact(self, setup: EngineSetup) -> tuple[RankWeights, Pool]:
+        """Weights and KV cache by the rules.
+
+        With options that the rules do not cover, what vLLM refuses is still refused.
+
+        Raises:
+            Refusal: When vLLM would not start, or the rules do not cover the model or its options.
+        """
+        query, options, pool = setup.query, self.options, pool_for(setup)
+        # Where quantised layers can be cut depends on the method, which the user may state.
+        own_method = options.quantization and quantisation_method(setup.facts)
+        weighed = None
+        if not own_method:
+            weighed = self._scale.weigh(query.tensor, query.pipeline, query.data)
+        if weighed is None or options.uncovered:
+            raise unknown(f"{options.uncovered}; `memory.claim` states the bytes")
+        return weighed, pool
 
 
 def memory_model(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -> MemoryModel:

@@ -146,7 +146,8 @@ def pool_for(setup: EngineSetup) -> Pool:
     size, request = setup.options.kv_bytes, found.blocks_per_full_request
     if size is not None and found.bytes_per_block:
         blocks, formula = size // found.bytes_per_block, ""
-        if request >= blocks:
+        # Without a rule for the options, the size of a block is not known.
+        if request >= blocks and not setup.options.uncovered:
             raise rejected(
                 f"the KV cache of {size} B has {blocks} blocks, one of them held back; a request"
                 f" of {found.max_model_len} tokens takes {request}"

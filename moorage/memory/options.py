@@ -36,6 +36,7 @@ class CacheOptions(Value):
         enable_prefix_caching: Whether prefixes are cached; None = vLLM's choice for the model.
         mamba_ssm_cache_dtype: Element type of the recurrent state; `auto` = the model's choice.
         block_size: Tokens of one KV block; None = 16.
+        decode_context_parallel_size: Tensor-parallel ranks that share the KV cache of a request.
         runner: Whether the engine generates or pools; `auto` = by the architecture.
     """
 
@@ -45,6 +46,7 @@ class CacheOptions(Value):
     enable_prefix_caching: bool | None = None
     mamba_ssm_cache_dtype: SsmDtype = "auto"
     block_size: Count | None = None
+    decode_context_parallel_size: Count = 1
     runner: Runner = "auto"
     rope: RopeRule = RopeRule.HELD
 
@@ -133,6 +135,7 @@ class MemoryOptions(CacheOptions):
         throughput: Whether vLLM doubles its own choice of these two (`--performance-mode`).
         chunked_prefill: Whether long prompts are cut into steps.
         dtype: Element type of the parameters; empty = the model's.
+        quantization: Method of quantisation; empty = the checkpoint's.
         graph_limit: Largest batch for which a graph is captured.
         graph_sizes: Number of batch sizes for which graphs are captured.
         profiles_graphs: Whether vLLM sets its estimate for graphs aside.
@@ -149,6 +152,7 @@ class MemoryOptions(CacheOptions):
     throughput: bool = False
     chunked_prefill: bool | None = None
     dtype: str = ""
+    quantization: str = ""
     enforce_eager: bool = False
     graph_limit: int | None = None
     graph_sizes: int | None = None
@@ -248,6 +252,7 @@ def memory_options(
         **_given(args),
         throughput=args.value("--performance-mode") == "throughput",
         dtype=DTYPES.get(args.value("--dtype") or "auto", ""),
+        quantization=args.value("--quantization") or "",
         kv_cache_dtype=_covered(args, "--kv-cache-dtype"),
         mamba_ssm_cache_dtype=_covered(args, "--mamba-ssm-cache-dtype"),
         graph_sizes=None if sizes is None else len(sizes),
@@ -255,6 +260,7 @@ def memory_options(
         second_runner=_flag(spec.engine.env, SECOND_RUNNER),
         unsettled_runner=any(map(args.states, UNSETTLED_RUNNER)),
         block_size=args.whole_number("--block-size") or None,  # 0: vLLM chooses
+        decode_context_parallel_size=_decode_ranks(args),
         hybrid_kv_cache_manager=not args.switch("--disable-hybrid-kv-cache-manager"),
         runner=_runner(spec, mode),
         rope=rope_rule(spec),
@@ -277,6 +283,13 @@ def _given(args: EngineArguments) -> dict[str, Any]:
     numbers = {name: args.whole_number(flag) for name, flag in NUMBERS.items()}
     switches = {name: args.switch(flag) for name, flag in SWITCHES.items()}
     return {name: value for name, value in (numbers | switches).items() if value is not None}
+
+
+def _decode_ranks(args: EngineArguments) -> int:
+    """Ranks that share a cache; with prefill-context ranks, they need not be tensor-parallel."""
+    shares_prompts = (args.whole_number("--prefill-context-parallel-size") or 1) > 1
+    ranks = args.whole_number("--decode-context-parallel-size")
+    return 1 if shares_prompts else max(1, ranks or 1)
 
 
 def _flag(variables: Mapping[str, str], name: str) -> bool | None:

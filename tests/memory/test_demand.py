@@ -183,6 +183,31 @@ def test_what_vllm_refuses_is_refused_even_with_a_stated_claim(
         assert reason in found.note
 
 
+DCP = {"decode_context_parallel_size": 2}
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "tensor", "reason"),
+    [
+        ("llama-3.1-8b", {}, 32, ""),  # eight key/value heads, each copied to four ranks
+        ("gpt-oss-20b-bf16", {}, 16, "8 key/value heads cannot be copied to 16 ranks"),
+        ("llama-3.1-8b", {"enable_expert_parallel": True}, 1, "Number of experts in the model"),
+        ("llama-3.1-8b", DCP, 1, "tp_size=1 must be divisible by dcp_size=2"),
+        ("llama-3.1-8b", DCP, 2, ""),
+        # Blocks of four bits instead of sixteen would fit.
+        ("llama-3.1-8b", {"kv_bytes": GIB // 2}, 1, ""),
+        # The stated method decides where the blocks of the checkpoint may be cut.
+        ("deepseek-v3", {"quantization": "fp8"}, 128, ""),
+    ],
+)
+def test_what_vllm_refuses_is_refused_even_with_an_option_that_no_rule_covers(
+    name: str, options: dict[str, Any], tensor: int, reason: str
+) -> None:
+    found = refusal(with_options(name, uncovered="--an-option", **options), tensor=tensor)
+    assert found.reason is (Reason.REJECTED if reason else Reason.UNKNOWN)
+    assert (reason or "--an-option; `memory.claim` states the bytes") in found.note
+
+
 UNKNOWN = [
     ({"uncovered": "--cpu-offload-gb keeps a part of the weights in RAM"}, "--cpu-offload-gb"),
     ({"draft": {"method": "eagle3", "model": "org/draft"}}, "draft model (org/draft) is not read"),
