@@ -125,6 +125,11 @@ class DraftOptions(Value):
     model: str = ""
     tokens: int = 1
 
+    @property
+    def by_own_layers(self) -> bool:
+        """Whether layers of the model itself draft: `mtp`, or its older names by model."""
+        return self.method.endswith("mtp") and not self.model
+
 
 class MemoryOptions(CacheOptions):
     """The settings of a spec that affect memory; None = vLLM's choice.

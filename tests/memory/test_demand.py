@@ -208,6 +208,41 @@ def test_what_vllm_refuses_is_refused_even_with_an_option_that_no_rule_covers(
     assert (reason or "--an-option; `memory.claim` states the bytes") in found.note
 
 
+MTP: dict[str, Any] = {"draft": {"method": "mtp", "tokens": 1}}
+
+
+def test_a_model_that_drafts_with_a_layer_of_its_own_keeps_its_exact_figures() -> None:
+    """DeepSeek-V3 has 61 layers, and one that drafts, with an embedding of its own."""
+    use = {"tensor": 8, "tokens": 163_840, "concurrency": 2}
+    alone, drafting = (
+        needed(m, **use) for m in (plain("deepseek-v3"), with_options("deepseek-v3", **MTP))
+    )
+    assert drafting.terms[:2] == alone.terms[:2]
+    assert drafting.cache == alone.cache
+    draft = drafting.term("draft")
+    assert draft
+    assert not draft.exact
+    # 256 experts of three matrices of 7168 x 2048, and the embedding, over eight ranks.
+    layer = (256 * 3 * 7168 * 2048 + 129_280 * 7168 * 2) / 8 / GIB
+    cache = gib(alone, "kv_cache") / 61
+    assert gib(drafting, "draft") == pytest.approx(layer + cache, rel=0.15)
+
+
+def test_each_draft_keeps_the_recurrent_states_once_more() -> None:
+    """Qwen3-Next has three groups of states and one of attention, each of twelve layers."""
+    use = {"tensor": 2, "tokens": 8192}
+    name = "qwen3-next-80b-a3b"
+    one, two = (
+        needed(with_options(name, draft={"method": "mtp", "tokens": tokens}), **use)
+        for tokens in (1, 2)
+    )
+    assert one.cache
+    block = one.cache.bytes_per_block * 13 // 12 / GIB
+    assert gib(two, "draft") - gib(one, "draft") == pytest.approx(3 * block)
+    given = needed(with_options(name, **MTP, kv_bytes=8 * GIB), **use)
+    assert gib(given, "draft") == 0
+
+
 UNKNOWN = [
     ({"uncovered": "--cpu-offload-gb keeps a part of the weights in RAM"}, "--cpu-offload-gb"),
     ({"draft": {"method": "eagle3", "model": "org/draft"}}, "draft model (org/draft) is not read"),
