@@ -124,16 +124,9 @@ def _even_splits(request: Request, most: int, hosts: int) -> Iterator[tuple[int,
 
 def is_possible(stated: Parallelism | None, accelerators: list[int]) -> bool:
     """Whether vLLM accepts the stated sizes over hosts with these numbers of accelerators."""
-    sizes = ParallelSizes()
-    if stated:
-        sizes = ParallelSizes(
-            tensor=stated.tensor,
-            pipeline=stated.pipeline,
-            prefill=stated.prefill_context,
-            data=stated.data,
-        )
+    sizes = stated.model_dump(exclude={"data_local"}) if stated else {}
     try:
-        multi_host_topology(accelerators, sizes)
+        multi_host_topology(accelerators, ParallelSizes(**sizes))
     except Refusal:
         return False
     return True

@@ -15,7 +15,13 @@ from moorage.engines.vllm.launch_facts import (
 )
 from moorage.engines.vllm.options import ALIASES
 from moorage.placement.links import USES
-from moorage.placement.parallelism import ParallelSizes, Shape, Topology, multi_host_topology
+from moorage.placement.parallelism import (
+    SIZES,
+    ParallelSizes,
+    Shape,
+    Topology,
+    multi_host_topology,
+)
 from moorage.spec import Distributed, ModelSpec
 from moorage.spec.arguments import EngineArguments, parse_words
 from moorage.spec.tokenize import is_option
@@ -52,13 +58,6 @@ RAY, NATIVE = "ray", "mp"
 
 TENSOR, PIPELINE = "--tensor-parallel-size", "--pipeline-parallel-size"
 DATA, DATA_LOCAL = "--data-parallel-size", "--data-parallel-size-local"
-SIZES = {
-    "tensor": TENSOR,
-    "pipeline": PIPELINE,
-    "prefill": "--prefill-context-parallel-size",
-    "data": DATA,
-    "data_local": DATA_LOCAL,
-}
 NATIVE_SINCE = "0.11.1"
 """First version with `--nnodes`, by that version's list of arguments."""
 
