@@ -16,6 +16,7 @@ from moorage.cli.output import dump, say, show_document
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.refusal import Refusal
 from moorage.common.values import LARGEST
+from moorage.engines.base import Engine
 from moorage.engines.registry import ENGINES
 from moorage.inventory.fleet import Fleet
 from moorage.memory import sizing
@@ -137,9 +138,13 @@ def _model(spec: ModelSpec, resolved: ResolvedModel, kv_cache_dtype: str | None)
     )
 
 
+def _engine(spec: ModelSpec) -> Engine:
+    return ENGINES.get(spec.engine.stated_name, ENGINES[EngineName.VLLM])
+
+
 def _versions(spec: ModelSpec, fleet: Fleet) -> tuple[str, ...]:
     """The likely vLLM version, which decides whether its memory share includes CUDA graphs."""
-    engine = ENGINES.get(spec.engine.stated_name, ENGINES[EngineName.VLLM])
+    engine = _engine(spec)
     return engine.vllm_versions((versions_by_spec(spec.engine, engine, fleet) or ("",))[:1])
 
 
@@ -156,10 +161,12 @@ def _query(
     tokens = context or _length(args) or derive_profile(spec, resolved).context
     if concurrency:
         spec = spec.model_copy(update={"concurrency": concurrency})
+    copies = args.whole_number("--data-parallel-size") if _engine(spec).copies_share_experts else 1
     return MemoryQuery(
         total=0,
         tensor=tensor or args.whole_number("--tensor-parallel-size") or 1,
         pipeline=pipeline or args.whole_number("--pipeline-parallel-size") or 1,
+        data=copies or 1,
         tokens=tokens,
         concurrency=wanted_concurrency(spec, tokens),
     )

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from moorage.common.refusal import Reason, Refusal
-from moorage.common.units import GIB, human_bytes
+from moorage.common.units import GIB
+from moorage.memory.draft import draft_need
+from moorage.memory.dtypes import quantisation_method
 from moorage.memory.engine_setup import EngineSetup, setup_on_accelerator, setup_on_cpu
 from moorage.memory.estimates import activation, outer_terms, step_terms
-from moorage.memory.exact import STAND_IN, Pool, Scale, exact_terms, pool_for
-from moorage.memory.kv import KVKind
+from moorage.memory.exact import Pool, RankWeights, Scale, exact_terms, pool_for
 from moorage.memory.need import Batch, CpuNeed, MemoryQuery, Need, Term
 from moorage.memory.options import MemoryOptions, memory_options
-from moorage.memory.predict import exact_prediction
 from moorage.memory.refusal import caught, unknown
-from moorage.memory.weights import Tensors
 from moorage.models.config import Config
 from moorage.models.pin import AssetRole
 from moorage.models.profile import ModelProfile
@@ -29,9 +28,6 @@ PROCESSES = 5 * GIB // 2
 The kernel charges files read at the first start to the container, and vLLM counts them as used: on
 a machine that had just pulled the image, 2 GiB left no room for the key/value cache.
 """
-
-WITHOUT_DRAFT_MODEL = ("ngram", "ngram_gpu", "suffix")
-"""Methods of speculative decoding that look up proposals instead of running a model."""
 
 
 class MemoryModel:
@@ -89,12 +85,10 @@ class MemoryModel:
 
     def _need(self, setup: EngineSetup) -> Need:
         claim, query = self.options.stated.claim, setup.query
-        pool, terms = None, outer_terms(self.options, query.ranks)
+        pool, terms = None, outer_terms(self.options, query.ranks * setup.copies)
         try:
-            self._require_covered()
-            weighed = self._scale.weigh(query.tensor, query.pipeline)
-            pool = pool_for(setup)
-            draft = _draft_need(setup, self._draft, pool)
+            weighed, pool = self._exact(setup)
+            draft = draft_need(setup, self._draft, pool, weighed)
             terms = (
                 *exact_terms(weighed, pool, self.options),
                 *([draft.term(draft.weights + draft.cache)] if draft else []),
@@ -110,11 +104,9 @@ class MemoryModel:
 
     def _cpu_need(self, query: MemoryQuery) -> CpuNeed:
         """The need on CPU, where vLLM takes the KV cache in whole GiB instead of a utilization."""
-        self._require_covered()
-        weighed = self._scale.weigh(query.tensor, 1)
         setup = setup_on_cpu(self.config, self.options, query)
-        pool = pool_for(setup)
-        draft = _draft_need(setup, self._draft, pool)
+        weighed, pool = self._exact(setup)
+        draft = draft_need(setup, self._draft, pool, weighed)
         wanted = pool.stages[0] + (draft.cache if draft else 0)
         cache = -(-wanted // GIB) * GIB
         why_cache = pool.reason(0) + ", the draft model's too" * bool(draft and draft.cache)
@@ -140,9 +132,23 @@ class MemoryModel:
             ),
         )
 
-    def _require_covered(self) -> None:
-        if self.options.uncovered:
-            raise unknown(f"{self.options.uncovered}; `memory.claim` states the bytes")
+    def _exact(self, setup: EngineSetup) -> tuple[RankWeights, Pool]:
+        """Weights and KV cache by the rules.
+
+        With options that the rules do not cover, what vLLM refuses is still refused.
+
+        Raises:
+            Refusal: When vLLM would not start, or the rules do not cover the model or its options.
+        """
+        query, options, pool = setup.query, self.options, pool_for(setup)
+        # Where quantised layers can be cut depends on the method, which the user may state.
+        own_method = options.quantization and quantisation_method(setup.facts)
+        weighed = None
+        if not own_method:
+            weighed = self._scale.weigh(query.tensor, query.pipeline, query.data)
+        if weighed is None or options.uncovered:
+            raise unknown(f"{options.uncovered}; `memory.claim` states the bytes")
+        return weighed, pool
 
 
 def memory_model(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -> MemoryModel:
@@ -154,51 +160,3 @@ def memory_model(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -
     options = memory_options(spec, profile.mode, model.companions)
     draft = model.companion(AssetRole.DRAFT)
     return MemoryModel(model.config, model.headers, options, files=model.weights, draft=draft)
-
-
-@dataclass(frozen=True)
-class DraftNeed:
-    """Bytes that a draft model takes on one rank; if stated in the spec, all count as `weights`."""
-
-    weights: int
-    cache: int
-    reason: str
-
-    def term(self, size: int) -> Term:
-        """A term for `size` bytes of the draft model."""
-        return Term(name="draft", bytes=size, exact=False, reason=self.reason)
-
-
-def _draft_need(setup: EngineSetup, draft: ResolvedModel | None, pool: Pool) -> DraftNeed | None:
-    """The memory that drafting takes on one rank; None if no model drafts.
-
-    If the draft model shares its embedding and head with the model, the weights are a little too
-    large. If the model's KV groups pad the draft model's layers, the cache is a little too small.
-
-    Raises:
-        Refusal: When the draft model is unknown, or the model has a recurrent state.
-    """
-    wanted, stated = setup.options.draft, setup.options.stated.draft
-    if wanted and any(group.kind == KVKind.MAMBA for group in pool.prediction.groups):
-        raise unknown("how drafts enlarge a recurrent state is not known")
-    if wanted is None or wanted.method in WITHOUT_DRAFT_MODEL:
-        return None
-    if stated is not None:
-        return DraftNeed(weights=int(stated), cache=0, reason="memory.draft in the spec")
-    if draft is None:
-        name = wanted.model or wanted.method
-        raise unknown(f"the draft model ({name}) is not read; `memory.draft` states its bytes")
-    # The draft model drafts over the model's whole context, whatever its own limit.
-    config = {**draft.config, "max_position_embeddings": setup.query.tokens}
-    settings, stored = setup.settings(pipeline=1), ""
-    try:
-        found = exact_prediction(config, Tensors(draft.headers), settings)
-        weights = found.weight_bytes_per_rank
-    except Refusal as refusal:
-        if refusal.reason is not Reason.UNKNOWN or not draft.weights.bytes:
-            raise
-        weights, stored = draft.weights.bytes, " as stored, whole on each rank"
-    request = exact_prediction(config, Tensors(STAND_IN), settings).full_request_bytes
-    cache = request * setup.query.concurrency
-    reason = f"{human_bytes(weights)} of weights{stored}, {human_bytes(cache)} of cache"
-    return DraftNeed(weights=weights, cache=cache, reason=reason)

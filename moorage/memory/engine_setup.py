@@ -47,6 +47,11 @@ class EngineSetup:
         """Whether the engine pools, and so needs no logits."""
         return pools(self.facts, self.options.runner)
 
+    @property
+    def copies(self) -> int:
+        """Copies of the model that run in step, as they share experts; dense ones are apart."""
+        return self.query.data if self.facts.experts else 1
+
     def settings(self, pipeline: int = 0) -> MemorySettings:
         """The settings for the exact rules; by default with the query's pipeline stages."""
         shared = {name: getattr(self.options, name) for name in CacheOptions.model_fields}
@@ -54,6 +59,7 @@ class EngineSetup:
             **shared | {"block_size": self.options.block_size or self.block},
             tensor_parallel_size=self.query.tensor,
             pipeline_parallel_size=pipeline or self.query.pipeline,
+            data_parallel_size=self.query.data,
             max_model_len=self.query.tokens,
             max_num_batched_tokens=self.batch.tokens,
         )

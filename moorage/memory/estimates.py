@@ -190,7 +190,9 @@ def _feed_forward(setup: EngineSetup) -> int:
     if not facts.experts:
         return 3 * tokens * width * ELEMENT // setup.query.tensor
     width = 2 * (facts.positive(EXPERT_WIDTH_KEYS, largest=True) or width)
-    width //= 1 if setup.options.enable_expert_parallel else setup.query.tensor
+    # Each rank computes its part of the experts for the tokens of all copies.
+    tokens *= setup.copies
+    width //= setup.settings().ranks_of_expert
     active = facts.positive(ACTIVE_KEYS, largest=True) or min(ACTIVE_WHEN_UNKNOWN, facts.experts)
     slots = max(width // 2, hidden) + max(width, hidden)
     return tokens * (active * slots + hidden) * ELEMENT

@@ -5,16 +5,17 @@ from collections.abc import Mapping
 from moorage.common.refusal import Refusal
 from moorage.common.units import human_bytes
 from moorage.common.values import Value
+from moorage.memory.dtypes import engine_dtype, pools
 from moorage.memory.engine_setup import EngineSetup
 from moorage.memory.facts import Facts
 from moorage.memory.layers import stage_layers
 from moorage.memory.lora import lora_bytes
 from moorage.memory.need import Batch, MemoryPrediction, MemoryQuery, Term
-from moorage.memory.options import MemoryOptions
+from moorage.memory.options import MemoryOptions, MemorySettings
 from moorage.memory.predict import exact_prediction
 from moorage.memory.refusal import caught, rejected, unknown
 from moorage.memory.sharding import parse_name
-from moorage.memory.weights import Tensors
+from moorage.memory.weights import Tensors, predictor_weights
 from moorage.models.config import Config
 from moorage.models.source import TensorHeader, WeightSummary
 
@@ -25,6 +26,7 @@ class RankWeights(Value):
     Attributes:
         stages: Bytes on each pipeline stage.
         adapters: Bytes of the buffers for LoRA adapters on each stage.
+        predictor: Bytes of the layers that draft, if the model drafts with layers of its own.
         exact: Whether `stages` follow from tensor headers.
         adapters_exact: Whether `adapters` do; buffers of experts depend on how vLLM merges experts.
     """
@@ -34,6 +36,7 @@ class RankWeights(Value):
     exact: bool
     adapters_exact: bool
     reason: str
+    predictor: int = 0
 
 
 class Scale:
@@ -51,27 +54,29 @@ class Scale:
             headers = {k: header for k, header in headers.items() if not parse_name(k).tower}
         self._config, self._files, self._options = config, files, options
         self._tensors = Tensors(headers)
-        self._cache: dict[tuple[int, int], RankWeights | Refusal] = {}
+        self._cache: dict[tuple[int, int, int], RankWeights | Refusal] = {}
 
-    def weigh(self, tensor: int, pipeline: int) -> RankWeights:
+    def weigh(self, tensor: int, pipeline: int, data: int = 1) -> RankWeights:
         """Weigh the ranks.
 
         Raises:
             Refusal: When the model cannot be split like this, or its tensors are unknown.
         """
-        key = (tensor, pipeline)
+        key = (tensor, pipeline, data)
         if key not in self._cache:
-            self._cache[key] = caught(lambda: self._weigh(tensor, pipeline))
+            self._cache[key] = caught(lambda: self._weigh(*key))
         found = self._cache[key]
         if isinstance(found, Refusal):
             raise found.with_traceback(None)
         return found
 
-    def _weigh(self, tensor: int, pipeline: int) -> RankWeights:
+    def _weigh(self, tensor: int, pipeline: int, data: int) -> RankWeights:
         facts, lora, headers = Facts(self._config), self._options.lora, self._tensors.headers
+        settings = self._settings(tensor, pipeline, data)
         if headers:
-            stages = self._stages(tensor, pipeline)
+            stages = self._stages(settings)
             ranks = f" over {tensor} ranks" if tensor > 1 else ""
+            ranks += f", experts over {tensor * data}" if data > 1 and facts.experts else ""
             reason = f"{len(headers)} tensors{ranks}"
         else:
             stages, reason = self._stages_of_files(facts, tensor, pipeline)
@@ -81,13 +86,24 @@ class Scale:
             exact=bool(headers),
             adapters_exact=not facts.experts,
             reason=reason,
+            predictor=self._predictor(facts, settings),
         )
 
-    def _stages(self, tensor: int, pipeline: int) -> tuple[int, ...]:
+    def _settings(self, tensor: int, pipeline: int, data: int) -> MemorySettings:
         # Weights do not depend on the context; a context of 1 is always allowed.
-        query = MemoryQuery(total=0, tokens=1, tensor=tensor, pipeline=pipeline)
+        query = MemoryQuery(total=0, tokens=1, tensor=tensor, pipeline=pipeline, data=data)
         setup = EngineSetup(self._config, self._options, Batch(tokens=1, seqs=1), query)
-        found = exact_prediction(self._config, self._tensors, setup.settings())
+        return setup.settings()
+
+    def _predictor(self, facts: Facts, settings: MemorySettings) -> int:
+        draft = self._options.draft
+        if not (draft and draft.by_own_layers and self._tensors.headers):
+            return 0
+        dtype = engine_dtype(facts, pools(facts, settings.runner))
+        return predictor_weights(facts, self._tensors, settings, dtype)
+
+    def _stages(self, settings: MemorySettings) -> tuple[int, ...]:
+        found = exact_prediction(self._config, self._tensors, settings)
         return tuple(stage.weight_bytes for stage in found.stages)
 
     def _stages_of_files(
@@ -145,7 +161,8 @@ def pool_for(setup: EngineSetup) -> Pool:
     size, request = setup.options.kv_bytes, found.blocks_per_full_request
     if size is not None and found.bytes_per_block:
         blocks, formula = size // found.bytes_per_block, ""
-        if request >= blocks:
+        # Without a rule for the options, the size of a block is not known.
+        if request >= blocks and not setup.options.uncovered:
             raise rejected(
                 f"the KV cache of {size} B has {blocks} blocks, one of them held back; a request"
                 f" of {found.max_model_len} tokens takes {request}"

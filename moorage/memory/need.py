@@ -22,6 +22,7 @@ class MemoryQuery:
         device_name: The accelerator's name; vLLM keeps batches small on an A100.
         device_type: The accelerator's type, such as `cuda` or `rocm`.
         versions: Versions of vLLM that may run, "" = unknown; none = another engine.
+        data: Copies of the model among which its experts are divided.
         concurrency: Requests of that length that the KV cache holds at once.
     """
 
@@ -32,11 +33,12 @@ class MemoryQuery:
     versions: tuple[str, ...] = (DESCRIBED,)
     tensor: int = 1
     pipeline: int = 1
+    data: int = 1
     concurrency: int = 1
 
     @property
     def ranks(self) -> int:
-        """Accelerators that share the model."""
+        """Accelerators that share one copy of the model."""
         return self.tensor * self.pipeline
 
 

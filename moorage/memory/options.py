@@ -36,6 +36,7 @@ class CacheOptions(Value):
         enable_prefix_caching: Whether prefixes are cached; None = vLLM's choice for the model.
         mamba_ssm_cache_dtype: Element type of the recurrent state; `auto` = the model's choice.
         block_size: Tokens of one KV block; None = 16.
+        decode_context_parallel_size: Tensor-parallel ranks that share the KV cache of a request.
         runner: Whether the engine generates or pools; `auto` = by the architecture.
     """
 
@@ -45,6 +46,7 @@ class CacheOptions(Value):
     enable_prefix_caching: bool | None = None
     mamba_ssm_cache_dtype: SsmDtype = "auto"
     block_size: Count | None = None
+    decode_context_parallel_size: Count = 1
     runner: Runner = "auto"
     rope: RopeRule = RopeRule.HELD
 
@@ -58,9 +60,32 @@ class MemorySettings(CacheOptions):
 
     tensor_parallel_size: Count = 1
     pipeline_parallel_size: Count = 1
+    data_parallel_size: Count = 1
     max_model_len: Count | None = None
     max_num_batched_tokens: Count = 8192
     kv_pool_bytes: Annotated[int, Field(ge=0)] = 20 * GIB
+
+    @property
+    def expert_ranks(self) -> int:
+        """Ranks among which the experts of a layer are divided.
+
+        Source: `fused_moe/config.py:flatten_tp_across_dp_and_pcp`.
+        """
+        return self.tensor_parallel_size * self.data_parallel_size
+
+    @property
+    def ranks_of_expert(self) -> int:
+        """Ranks that share one expert."""
+        return 1 if self.enable_expert_parallel else self.expert_ranks
+
+    @property
+    def keeps_shared_experts_whole(self) -> bool:
+        """Whether each rank takes all of the shared experts, for a part of the tokens.
+
+        Source: `config/parallel.py:use_sequence_parallel_moe`.
+        """
+        sizes = (self.tensor_parallel_size, self.data_parallel_size)
+        return self.enable_expert_parallel and min(sizes) > 1
 
 
 LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
@@ -100,6 +125,11 @@ class DraftOptions(Value):
     model: str = ""
     tokens: int = 1
 
+    @property
+    def by_own_layers(self) -> bool:
+        """Whether layers of the model itself draft: `mtp`, or its older names by model."""
+        return self.method.endswith("mtp") and not self.model
+
 
 class MemoryOptions(CacheOptions):
     """The settings of a spec that affect memory; None = vLLM's choice.
@@ -110,6 +140,7 @@ class MemoryOptions(CacheOptions):
         throughput: Whether vLLM doubles its own choice of these two (`--performance-mode`).
         chunked_prefill: Whether long prompts are cut into steps.
         dtype: Element type of the parameters; empty = the model's.
+        quantization: Method of quantisation; empty = the checkpoint's.
         graph_limit: Largest batch for which a graph is captured.
         graph_sizes: Number of batch sizes for which graphs are captured.
         profiles_graphs: Whether vLLM sets its estimate for graphs aside.
@@ -126,6 +157,7 @@ class MemoryOptions(CacheOptions):
     throughput: bool = False
     chunked_prefill: bool | None = None
     dtype: str = ""
+    quantization: str = ""
     enforce_eager: bool = False
     graph_limit: int | None = None
     graph_sizes: int | None = None
@@ -153,6 +185,9 @@ CACHED_TOKENS = 32_768
 
 POOLING = (Mode.EMBEDDING, Mode.RERANKING, Mode.CLASSIFICATION)
 
+ATTENTION_DATA = ("--attn-dp-size", "--attention-data-parallel-size", "--enable-dp-attention")
+"""SGLang's names of data parallelism for the attention alone."""
+
 UNCOVERED = {
     "--quantization": "quantises the weights while they are loaded",
     "--cpu-offload-gb": "keeps a part of the weights in RAM",
@@ -160,6 +195,7 @@ UNCOVERED = {
     "--prefill-context-parallel-size": "spreads a prompt over ranks",
     "--kv-cache-dtype-skip-layers": "mixes element types in the KV cache",
     "--enable-eplb": "adds redundant experts",
+    **dict.fromkeys(ATTENTION_DATA, "gives each rank more of the attention"),
 }
 """Arguments whose effect on memory the rules do not cover, with the effect."""
 
@@ -221,6 +257,7 @@ def memory_options(
         **_given(args),
         throughput=args.value("--performance-mode") == "throughput",
         dtype=DTYPES.get(args.value("--dtype") or "auto", ""),
+        quantization=args.value("--quantization") or "",
         kv_cache_dtype=_covered(args, "--kv-cache-dtype"),
         mamba_ssm_cache_dtype=_covered(args, "--mamba-ssm-cache-dtype"),
         graph_sizes=None if sizes is None else len(sizes),
@@ -228,6 +265,7 @@ def memory_options(
         second_runner=_flag(spec.engine.env, SECOND_RUNNER),
         unsettled_runner=any(map(args.states, UNSETTLED_RUNNER)),
         block_size=args.whole_number("--block-size") or None,  # 0: vLLM chooses
+        decode_context_parallel_size=_decode_ranks(args),
         hybrid_kv_cache_manager=not args.switch("--disable-hybrid-kv-cache-manager"),
         runner=_runner(spec, mode),
         rope=rope_rule(spec),
@@ -250,6 +288,13 @@ def _given(args: EngineArguments) -> dict[str, Any]:
     numbers = {name: args.whole_number(flag) for name, flag in NUMBERS.items()}
     switches = {name: args.switch(flag) for name, flag in SWITCHES.items()}
     return {name: value for name, value in (numbers | switches).items() if value is not None}
+
+
+def _decode_ranks(args: EngineArguments) -> int:
+    """Ranks that share a cache; with prefill-context ranks, they need not be tensor-parallel."""
+    shares_prompts = (args.whole_number("--prefill-context-parallel-size") or 1) > 1
+    ranks = args.whole_number("--decode-context-parallel-size")
+    return 1 if shares_prompts else max(1, ranks or 1)
 
 
 def _flag(variables: Mapping[str, str], name: str) -> bool | None:

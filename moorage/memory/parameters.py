@@ -164,7 +164,7 @@ def _block_factor(facts: Facts, kind: Kind, settings: MemorySettings) -> Fractio
     if not block or not width:
         return Fraction(1)
     hidden = facts.require("hidden_size")
-    tp = _ranks_of_expert(settings)
+    tp = settings.ranks_of_expert
     part = width // tp
     if part % block[0] == 0 and (tp == 1 or part % block[1] == 0):
         return Fraction(1)
@@ -179,7 +179,7 @@ def _group_factor(facts: Facts, settings: MemorySettings) -> Fraction:
     group, width = quantisation(facts).get("group_size"), facts.positive(EXPERT_WIDTH_KEYS)
     if not isinstance(group, int) or not group or not width:
         return Fraction(1)
-    tp = _ranks_of_expert(settings)
+    tp = settings.ranks_of_expert
     part, size = width // tp, group
     while part % size or facts.require("hidden_size") % size:
         size //= 2
@@ -191,7 +191,7 @@ def _group_factor(facts: Facts, settings: MemorySettings) -> Fraction:
 def _padding_factor(facts: Facts, kind: Kind, settings: MemorySettings) -> Fraction:
     """Source: `oracle/mxfp4.py:mxfp4_round_up_hidden_size_and_intermediate_size`, last case."""
     width = facts.positive(EXPERT_WIDTH_KEYS)
-    tp = _ranks_of_expert(settings)
+    tp = settings.ranks_of_expert
     if not width or (kind.name.last == "down_proj" and kind.name.leaf == "bias"):
         return Fraction(1)
     padded = -(-width // (tp * MXFP4_WIDTH)) * MXFP4_WIDTH
@@ -206,10 +206,6 @@ def _width_factor(facts: Facts, settings: MemorySettings) -> Fraction:
     if settings.enable_expert_parallel or width // tp >= least:
         return Fraction(1)
     return Fraction(least * tp, width)
-
-
-def _ranks_of_expert(settings: MemorySettings) -> int:
-    return 1 if settings.enable_expert_parallel else settings.tensor_parallel_size
 
 
 def _cut(part: int, size: int) -> Refusal:

@@ -1,7 +1,7 @@
 """The exact prediction of weights and KV cache on each rank, or a refusal with the reason.
 
 Source of the refusals: `config/model.py` (`verify_with_parallel_config`,
-`_verify_with_expert_parallelism`) and `model_executor/models/registry.py`.
+`_verify_with_expert_parallelism`), `config/parallel.py` and `model_executor/models/registry.py`.
 """
 
 from collections.abc import Sequence
@@ -57,6 +57,10 @@ def require_startable(facts: Facts, settings: MemorySettings) -> None:
         raise rejected(
             f"Total number of attention heads ({facts.heads}) must be divisible by tensor "
             f"parallel size ({tp})."
+        )
+    if tp % settings.decode_context_parallel_size:
+        raise rejected(
+            f"tp_size={tp} must be divisible by dcp_size={settings.decode_context_parallel_size}."
         )
     if settings.enable_expert_parallel and not facts.experts:
         raise rejected(

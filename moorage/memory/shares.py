@@ -67,6 +67,9 @@ WHOLE_IN_ROWS = ("bias", "weight_scale", "input_scale", "weight_shape", "k_scale
 
 PER_TENSOR = ("input_scale", "weight_shape")
 
+SHARED_EXPERT = "shared_expert"
+"""Start of the name of the modules with the experts that every token takes."""
+
 
 def rank_elements(
     facts: Facts, kind: Kind, split: Split | None, settings: MemorySettings
@@ -84,10 +87,12 @@ def rank_elements(
         if padded % tp:
             raise rejected(f"the padded vocabulary ({padded}) is not divisible by {tp} ranks")
         return Fraction(padded * prod(rest), tp)
-    if split is Split.WHOLE:
+    shared = SHARED_EXPERT in kind.name.module
+    if split is Split.WHOLE or (shared and settings.keeps_shared_experts_whole):
         return elements
     if kind.name.expert:
         elements *= expert_factor(facts, kind, settings)
+        tp = settings.expert_ranks
         if settings.enable_expert_parallel:
             return elements * -(-facts.experts // tp) / facts.experts
     if tp == 1:

@@ -98,7 +98,7 @@ class Tensors:
 
     def __init__(self, headers: Mapping[str, TensorHeader]) -> None:
         self.headers = headers
-        self._kinds: Counter[Kind] | None = None
+        self._kinds: tuple[Counter[Kind], Counter[Kind]] | None = None
 
     def kinds(self, facts: Facts) -> Counter[Kind]:
         """The number of parameters of each kind that the engine creates.
@@ -106,11 +106,18 @@ class Tensors:
         Raises:
             Refusal: When there are no headers, or more kinds than any model has.
         """
+        return self._counted(facts)[0].copy()
+
+    def predictor_kinds(self, facts: Facts) -> Counter[Kind]:
+        """The same for the layers that draft, which are only created for that."""
+        return self._counted(facts)[1]
+
+    def _counted(self, facts: Facts) -> tuple[Counter[Kind], Counter[Kind]]:
         if not self.headers:
             raise unknown("there are no tensor headers")
         if self._kinds is None:
             self._kinds = _count(facts, self.headers)
-        return self._kinds.copy()
+        return self._kinds
 
 
 def stage_weights(
@@ -139,22 +146,39 @@ def stage_weights(
     return tuple(totals)
 
 
-def _count(facts: Facts, tensors: Mapping[str, TensorHeader]) -> Counter[Kind]:
+def predictor_weights(facts: Facts, tensors: Tensors, settings: MemorySettings, dtype: str) -> int:
+    """Bytes on one rank of the layers that draft (MTP); a module without a rule counts whole."""
+    counts, total = tensors.predictor_kinds(facts), 0
+    packed = any(kind.name.leaf == "weight_packed" for kind in counts)
+    for kind, count in counts.items():
+        split = split_of(kind.name, facts.model_type) or Split.WHOLE
+        if split is not Split.SKIPPED:
+            size = size_of(created_dtype(facts, kind, dtype, packed))
+            total += ceil(count * rank_elements(facts, kind, split, settings) * size)
+    return total
+
+
+def _count(
+    facts: Facts, tensors: Mapping[str, TensorHeader]
+) -> tuple[Counter[Kind], Counter[Kind]]:
+    """Parameters of the model, and of the layers that draft."""
     found: Counter[Kind] = Counter()
     for (text, header), number in _without_experts(tensors, facts.experts).items():
         found[Kind(parse_name(text), header)] += number
         if len(found) > MOST_KINDS:
             raise unknown(f"there are more than {MOST_KINDS:,} different tensors")
     counts: Counter[Kind] = Counter()
+    predictor: Counter[Kind] = Counter()
     unused, layers = UNUSED_LEAVES.get(quantisation_method(facts), ()), facts.layers
     for kind, number in found.items():
         name = kind.name
         if name.leaf in unused or (name.leaf in MERGED_LEAVES and name.last in MERGED_AWAY):
             continue
-        if _is_created(facts, name, layers):
+        drafts = _drafts(name, layers)
+        if drafts or _is_created(facts, name):
             for created in created_with(facts, kind):
-                counts[created] += number
-    return counts
+                (predictor if drafts else counts)[created] += number
+    return counts, predictor
 
 
 def _without_experts(
@@ -175,12 +199,13 @@ def _without_experts(
     return found
 
 
-def _is_created(facts: Facts, name: TensorName, layers: int) -> bool:
-    """Whether vLLM creates the tensor; layers for speculative decoding are not created."""
-    if name.layer is not None and name.layer >= layers and "encoder" not in name.module:
-        return False
-    if name.module.startswith("mtp.") or ".mtp." in name.module:
-        return False
+def _drafts(name: TensorName, layers: int) -> bool:
+    """Whether it belongs to layers for speculative decoding, created only if they draft."""
+    beyond = name.layer is not None and name.layer >= layers and "encoder" not in name.module
+    return beyond or name.module.startswith("mtp.") or ".mtp." in name.module
+
+
+def _is_created(facts: Facts, name: TensorName) -> bool:
     if facts.model_type == "phi" and name.last in HEADS and name.leaf == "bias":
         return False  # only the checkpoint has this bias
     return facts.architecture.endswith(HEADS_OF.get(name.last_two, ("",)))

@@ -32,10 +32,14 @@ GRAIN = 1000
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """How the model is split: `tensor` ranks share a layer, `pipeline` stages divide the layers."""
+    """How the model is split: `tensor` ranks share a layer, `pipeline` stages divide the layers.
+
+    Its experts are divided among `data` copies of it.
+    """
 
     tensor: int = 1
     pipeline: int = 1
+    data: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +132,7 @@ class Demand:
                 versions=self.versions.get(kind.type, ()),
                 tensor=split.tensor,
                 pipeline=split.pipeline,
+                data=split.data,
                 tokens=tokens,
                 concurrency=self.request.concurrency,
             )

@@ -42,6 +42,9 @@ class EngineTraits(ABC):
     spans_hosts: ClassVar[bool] = False
     """Whether one replica can run on several hosts together."""
 
+    copies_share_experts: ClassVar[bool] = False
+    """Whether its data-parallel copies divide the experts of a model among them."""
+
     formats: ClassVar[frozenset[str]] = frozenset({SAFETENSORS, "bin", "pt"})
     """Formats of weights that it loads."""
 

@@ -81,11 +81,10 @@ def _unequal_copies(
     request: Request, kind: AcceleratorKind, parts: list[Part], hosts: int
 ) -> Candidate | None:
     """A candidate of natively joined hosts with different numbers of data-parallel copies."""
-    stated = request.stated
-    if stated is None or stated.data < hosts or stated.data_local:
+    stated, split = request.stated, request.stated_split
+    if stated is None or split is None or stated.data < hosts or stated.data_local:
         return None
-    each = stated.world // stated.data
-    units = Units(stated.data, each, Split(stated.tensor, stated.pipeline))
+    units = Units(stated.data, stated.world // stated.data, split)
     return _unequal(request, kind, parts, hosts, units)
 
 
@@ -113,10 +112,10 @@ def _even(
 
 
 def _even_splits(request: Request, most: int, hosts: int) -> Iterator[tuple[int, Split]]:
-    if request.stated:
+    if request.stated and (split := request.stated_split):
         count, rest = divmod(request.stated.world, hosts)
         if not rest and is_possible(request.stated, [count] * hosts):
-            yield count, Split(request.stated.tensor, request.stated.pipeline)
+            yield count, split
         return
     for count in range(1, most + 1):
         if request.count is None or request.count == count * hosts:
@@ -125,16 +124,9 @@ def _even_splits(request: Request, most: int, hosts: int) -> Iterator[tuple[int,
 
 def is_possible(stated: Parallelism | None, accelerators: list[int]) -> bool:
     """Whether vLLM accepts the stated sizes over hosts with these numbers of accelerators."""
-    sizes = ParallelSizes()
-    if stated:
-        sizes = ParallelSizes(
-            tensor=stated.tensor,
-            pipeline=stated.pipeline,
-            prefill=stated.prefill_context,
-            data=stated.data,
-        )
+    sizes = stated.model_dump(exclude={"data_local"}) if stated else {}
     try:
-        multi_host_topology(accelerators, sizes)
+        multi_host_topology(accelerators, ParallelSizes(**sizes))
     except Refusal:
         return False
     return True

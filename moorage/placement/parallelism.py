@@ -109,14 +109,14 @@ class ParallelSizes:
 
     Attributes:
         pipeline: `--pipeline-parallel-size`; 1 when open.
-        prefill: `--prefill-context-parallel-size`; 1 when open.
+        prefill_context: `--prefill-context-parallel-size`; 1 when open.
         data: `--data-parallel-size`, ranks of the whole group.
         data_local: `--data-parallel-size-local`, ranks on each host.
     """
 
     tensor: int | None = None
     pipeline: int | None = None
-    prefill: int | None = None
+    prefill_context: int | None = None
     data: int | None = None
     data_local: int | None = None
 
@@ -147,12 +147,12 @@ def multi_host_topology(accelerators: Sequence[int], sizes: ParallelSizes) -> To
     """
     if min(accelerators, default=0) <= 0:
         raise _refusal("every host has to give at least one accelerator")
-    for name in ("tensor", "pipeline", "prefill", "data", "data_local"):
+    for name in SIZES:
         size = getattr(sizes, name)
         if size is not None and size <= 0:
             raise _refusal(f"the {name.replace('_', '-')} parallel size {size} is not positive")
     tensor = _tensor_size(accelerators, sizes)
-    rank = tensor * (sizes.pipeline or 1) * (sizes.prefill or 1)
+    rank = tensor * (sizes.pipeline or 1) * (sizes.prefill_context or 1)
     if rank <= min(accelerators):
         return _ranks_in_hosts(accelerators, sizes, tensor, rank)
     return _ranks_over_hosts(accelerators, sizes, tensor, rank)
@@ -164,7 +164,7 @@ def _tensor_size(accelerators: Sequence[int], sizes: ParallelSizes) -> int:
     if sizes.data is None:
         return gcd(*accelerators)
     total = sum(accelerators)
-    others = sizes.data * (sizes.pipeline or 1) * (sizes.prefill or 1)
+    others = sizes.data * (sizes.pipeline or 1) * (sizes.prefill_context or 1)
     if total % others:
         raise _refusal(
             f"{total} accelerators cannot be split into {others} equal parts, so no tensor "

@@ -83,7 +83,10 @@ class Request:
     @property
     def stated_split(self) -> Split | None:
         """How the user's arguments split the model; None = they leave it open."""
-        return Split(self.stated.tensor, self.stated.pipeline) if self.stated else None
+        if self.stated is None:
+            return None
+        data = self.stated.data if self.engine.copies_share_experts else 1
+        return Split(self.stated.tensor, self.stated.pipeline, data)
 
     def is_own(self, release: str) -> bool:
         """Whether a claim is the model's own: of one of its releases, or of this proposal ("")."""

@@ -55,6 +55,16 @@ def test_the_hosts_shared_memory_is_borrowed_from_nobody() -> None:
         assert container.isolation.shares_memory_of == ""
 
 
+@pytest.mark.parametrize("option", ["--api-server-count 4", "-asc=4", "--api_server_c=4"])
+def test_only_a_host_that_answers_is_told_how_many_servers_to_start(option: str) -> None:
+    args = f"--seed 1 {option} --max-num-seqs=8"
+    wish = {"engine": {"args": [args]}, "placement": {"hosts": 2, "accelerators": 8}}
+    leader, follower = (" ".join(one.argv) for one in over_hosts(wish, *TWO_GPU_HOSTS).containers)
+    assert leader.endswith(args)
+    assert "--headless" in follower
+    assert follower.endswith("--seed 1 --max-num-seqs=8")
+
+
 @pytest.mark.parametrize(
     ("engine", "version", "message"),
     [

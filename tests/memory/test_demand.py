@@ -107,6 +107,32 @@ def test_the_stage_that_needs_most_counts() -> None:
     assert "stage 2 of 2" in half.terms[0].reason
 
 
+@pytest.mark.parametrize("whole_experts", [False, True])
+@pytest.mark.parametrize(("tensor", "data"), [(1, 4), (2, 2), (4, 2)])
+def test_copies_of_a_model_divide_its_experts(tensor: int, data: int, whole_experts: bool) -> None:
+    """48 layers of 128 experts, each with three matrices of 2048 x 768."""
+    model = with_options("qwen3-30b-a3b", enable_expert_parallel=whole_experts)
+    experts = 48 * 128 * 3 * 2048 * 768 * 2
+    alone, shared = needed(model, tensor=tensor), needed(model, tensor=tensor, data=data)
+    rest = alone.terms[0].bytes - experts // tensor
+    assert shared.terms[0].bytes == rest + experts // (tensor * data)
+    assert f"experts over {tensor * data}" in shared.terms[0].reason
+    assert shared.term("nccl")
+
+
+def test_each_rank_has_all_shared_experts_if_ranks_and_copies_share_the_tokens() -> None:
+    """58 layers with one shared expert, of three matrices of 7168 x 2048 and their scales."""
+    shared = 58 * 3 * (7168 * 2048 + 56 * 16 * 4)
+    models = [with_options("deepseek-v3", enable_expert_parallel=on) for on in (False, True)]
+    one, other = (needed(model, tensor=2, data=4).terms[0].bytes for model in models)
+    assert other - one == shared // 2
+
+
+def test_copies_of_a_dense_model_are_independent() -> None:
+    alone, copied = (needed(plain("llama-3.1-8b"), data=data) for data in (1, 4))
+    assert copied.terms == alone.terms
+
+
 class Counted(TensorHeaders):
     """Counts how often it is read."""
 
@@ -155,6 +181,66 @@ def test_what_vllm_refuses_is_refused_even_with_a_stated_claim(
         found = refusal(with_options("llama-3.1-8b", **options), **use)
         assert found.reason is Reason.REJECTED
         assert reason in found.note
+
+
+DCP = {"decode_context_parallel_size": 2}
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "tensor", "reason"),
+    [
+        ("llama-3.1-8b", {}, 32, ""),  # eight key/value heads, each copied to four ranks
+        ("gpt-oss-20b-bf16", {}, 16, "8 key/value heads cannot be copied to 16 ranks"),
+        ("llama-3.1-8b", {"enable_expert_parallel": True}, 1, "Number of experts in the model"),
+        ("llama-3.1-8b", DCP, 1, "tp_size=1 must be divisible by dcp_size=2"),
+        ("llama-3.1-8b", DCP, 2, ""),
+        # Blocks of four bits instead of sixteen would fit.
+        ("llama-3.1-8b", {"kv_bytes": GIB // 2}, 1, ""),
+        # The stated method decides where the blocks of the checkpoint may be cut.
+        ("deepseek-v3", {"quantization": "fp8"}, 128, ""),
+    ],
+)
+def test_what_vllm_refuses_is_refused_even_with_an_option_that_no_rule_covers(
+    name: str, options: dict[str, Any], tensor: int, reason: str
+) -> None:
+    found = refusal(with_options(name, uncovered="--an-option", **options), tensor=tensor)
+    assert found.reason is (Reason.REJECTED if reason else Reason.UNKNOWN)
+    assert (reason or "--an-option; `memory.claim` states the bytes") in found.note
+
+
+MTP: dict[str, Any] = {"draft": {"method": "mtp", "tokens": 1}}
+
+
+def test_a_model_that_drafts_with_a_layer_of_its_own_keeps_its_exact_figures() -> None:
+    """DeepSeek-V3 has 61 layers, and one that drafts, with an embedding of its own."""
+    use = {"tensor": 8, "tokens": 163_840, "concurrency": 2}
+    alone, drafting = (
+        needed(m, **use) for m in (plain("deepseek-v3"), with_options("deepseek-v3", **MTP))
+    )
+    assert drafting.terms[:2] == alone.terms[:2]
+    assert drafting.cache == alone.cache
+    draft = drafting.term("draft")
+    assert draft
+    assert not draft.exact
+    # 256 experts of three matrices of 7168 x 2048, and the embedding, over eight ranks.
+    layer = (256 * 3 * 7168 * 2048 + 129_280 * 7168 * 2) / 8 / GIB
+    cache = gib(alone, "kv_cache") / 61
+    assert gib(drafting, "draft") == pytest.approx(layer + cache, rel=0.15)
+
+
+def test_each_draft_keeps_the_recurrent_states_once_more() -> None:
+    """Qwen3-Next has three groups of states and one of attention, each of twelve layers."""
+    use = {"tensor": 2, "tokens": 8192}
+    name = "qwen3-next-80b-a3b"
+    one, two = (
+        needed(with_options(name, draft={"method": "mtp", "tokens": tokens}), **use)
+        for tokens in (1, 2)
+    )
+    assert one.cache
+    block = one.cache.bytes_per_block * 13 // 12 / GIB
+    assert gib(two, "draft") - gib(one, "draft") == pytest.approx(3 * block)
+    given = needed(with_options(name, **MTP, kv_bytes=8 * GIB), **use)
+    assert gib(given, "draft") == 0
 
 
 UNKNOWN = [

@@ -81,6 +81,10 @@ def test_the_whole_need_is_what_was_worked_out_by_hand(
         ("llama-3.1-8b", "activation", {"runner": "pooling"}, {"tensor": 8}, 0.270),
         # Eight experts for each of 8192 tokens: twice the width of 7168.
         ("deepseek-v3", "activation", {}, {"tensor": 8}, 2.188),
+        # The tokens of all copies, and whole experts on each rank or a part of each.
+        ("deepseek-v3", "activation", {"enable_expert_parallel": True}, {"data": 8}, 15.203),
+        ("qwen3-30b-a3b", "activation", {"runner": "pooling"}, {"tensor": 2, "data": 2}, 1.156),
+        ("llama-3.1-8b", "activation", {"runner": "pooling"}, {"data": 4}, 0.844),
         ("gemma-3-27b-text", "activation", {"max_seqs": 16}, {}, 1.23),
         ("llama-3.1-8b", "cuda_graphs", {}, {}, 0.997),
         ("llama-3.1-8b", "cuda_graphs", {"enforce_eager": True}, {}, 0),

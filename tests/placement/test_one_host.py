@@ -6,12 +6,18 @@ from typing import Any
 import pytest
 
 from moorage.common.units import GIB, KIB
+from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
+from moorage.memory.demand import memory_model
+from moorage.models.profile import derive_profile
 from moorage.placement.demand import Split
+from moorage.placement.memory import ExactOrEstimatedMemory
 from moorage.placement.request import Request
 from moorage.placement.strategies import one_host
-from tests.builders import a_claim, a_host, a_profile, a_spec, an_accelerator
+from moorage.spec import EngineName
+from tests.builders import a_claim, a_host, a_model, a_profile, a_spec, an_accelerator
+from tests.memory.models import known
 from tests.placement.requests import StatedSizes, a_request, on_hosts, views
 
 LONG = a_profile(context=131_072)
@@ -21,6 +27,16 @@ def model(gib: float, **spec: Any) -> Request:
     """A model of so many GiB, spread over its ranks, and 128 KiB for each token."""
     memory = StatedSizes(lambda tokens, t, p: int(gib * GIB + tokens * 128 * KIB) // (t * p))
     return a_request(a_spec(**spec), LONG, memory=memory)
+
+
+def by_rules(name: str, engine: str, args: str) -> Request:
+    """A model of the conformance data, whose memory follows the engine's rules."""
+    config, headers = known(name)
+    spec = a_spec(engine={"name": engine, "args": [args]}, context=8192)
+    model = a_model(config=config, headers=headers)
+    profile = derive_profile(spec, model)
+    memory = ExactOrEstimatedMemory(memory_model(spec, model, profile), profile)
+    return a_request(spec, profile, ENGINES[EngineName(engine)], memory)
 
 
 def on(strategy: str) -> dict[str, Any]:
@@ -43,6 +59,37 @@ def offered(request: Request, *hosts: HostSnapshot) -> list[tuple[str, list[int]
         )
         for candidate in one_host(request, views(*hosts))
     ]
+
+
+@pytest.mark.parametrize(
+    ("engine", "args", "fits"),
+    [
+        ("vllm", "--data-parallel-size 8 --enable-expert-parallel", True),
+        ("vllm", "-tp 2 -dp 4", True),
+        ("sglang", "--tensor-parallel-size 8", True),
+        # These copies are whole.
+        ("sglang", "--data-parallel-size 8", False),
+    ],
+)
+def test_copies_that_divide_the_experts_fit_where_whole_ones_do_not(
+    engine: str, args: str, fits: bool
+) -> None:
+    items = tuple(an_accelerator(at, 141, name="NVIDIA H200") for at in range(8))
+    request = by_rules("deepseek-v3", engine, args)
+    assert bool(offered(request, a_host(accelerators=items))) is fits
+
+
+@pytest.mark.parametrize(
+    ("args", "count"),
+    [
+        ("--enable-eplb", 1),
+        ("--decode-context-parallel-size 2", 2),
+        ("--enable-eplb --enable-expert-parallel", 0),
+    ],
+)
+def test_an_option_without_a_rule_hides_no_refusal_of_the_engine(args: str, count: int) -> None:
+    found = offered(by_rules("qwen3-8b", "vllm", args), rooms(80, 80))
+    assert [len(room) for _, room, _ in found] == [count] * bool(count)
 
 
 @pytest.mark.parametrize(

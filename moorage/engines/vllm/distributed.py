@@ -15,9 +15,16 @@ from moorage.engines.vllm.launch_facts import (
 )
 from moorage.engines.vllm.options import ALIASES
 from moorage.placement.links import USES
-from moorage.placement.parallelism import ParallelSizes, Shape, Topology, multi_host_topology
+from moorage.placement.parallelism import (
+    SIZES,
+    ParallelSizes,
+    Shape,
+    Topology,
+    multi_host_topology,
+)
 from moorage.spec import Distributed, ModelSpec
-from moorage.spec.arguments import EngineArguments
+from moorage.spec.arguments import EngineArguments, parse_words
+from moorage.spec.tokenize import is_option
 
 PORTS_OF_SHAPE = {
     Shape.DP_ONLY: ("rpc", "own", "joining"),
@@ -51,13 +58,6 @@ RAY, NATIVE = "ray", "mp"
 
 TENSOR, PIPELINE = "--tensor-parallel-size", "--pipeline-parallel-size"
 DATA, DATA_LOCAL = "--data-parallel-size", "--data-parallel-size-local"
-SIZES = {
-    "tensor": TENSOR,
-    "pipeline": PIPELINE,
-    "prefill": "--prefill-context-parallel-size",
-    "data": DATA,
-    "data_local": DATA_LOCAL,
-}
 NATIVE_SINCE = "0.11.1"
 """First version with `--nnodes`, by that version's list of arguments."""
 
@@ -162,6 +162,28 @@ def distributed_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     return _ray(request) if is_clustered(request) else _native(request)
 
 
+SERVER_COUNT = "--api-server-count"
+"""Number of processes that answer requests."""
+
+
+def is_headless(request: LaunchRequest) -> bool:
+    """Whether the seat only computes, for the leader answers the requests."""
+    hybrid = arguments_of(request.spec).switch("--data-parallel-hybrid-lb")
+    follows = request.spans_hosts and not request.leads
+    return follows and not is_clustered(request) and not hybrid
+
+
+def words_without_server(args: EngineArguments) -> tuple[str, ...]:
+    """The user's words without the option that vLLM refuses with `--headless` (`cli/serve.py`)."""
+    words, drops = [], False
+    for word in args.words:
+        if is_option(word):
+            drops = parse_words((word,)).states(SERVER_COUNT)
+        if not drops:
+            words.append(word)
+    return tuple(words)
+
+
 def ray_ports(request: LaunchRequest) -> dict[str, int]:
     """The ports needed by a replica whose hosts Ray connects."""
     return link_ports(request, ("rpc", "own") if data_ranks(request) > 1 else ("own",))
@@ -200,6 +222,6 @@ def _native(request: LaunchRequest) -> tuple[Flag, ...]:
             flags.append(derived_flag(reason, "--data-parallel-start-rank", str(rank)))
         flags.append(derived_flag(reason, "--data-parallel-address", leader))
         flags.append(derived_flag(reason, "--data-parallel-rpc-port", str(ports["rpc"])))
-    if not request.leads and not arguments_of(request.spec).switch("--data-parallel-hybrid-lb"):
+    if is_headless(request):
         flags.append(derived_flag("the leader answers the requests", "--headless"))
     return tuple(flags)

@@ -26,7 +26,7 @@ from moorage.engines.vllm.arguments import (
 )
 from moorage.engines.vllm.causes import LOG_CAUSES, SOUND_PACKAGES
 from moorage.engines.vllm.companions import memory_arguments, update_variables, update_warnings
-from moorage.engines.vllm.distributed import wanted_executor
+from moorage.engines.vllm.distributed import is_headless, wanted_executor, words_without_server
 from moorage.engines.vllm.engine_caches import (
     cache_mounts,
     kept_cache_variables,
@@ -144,6 +144,7 @@ class Vllm(Engine):
     runs_on_cpu = True
     reserves_cache = True
     spans_hosts = True
+    copies_share_experts = True
     modes = frozenset(Mode) - {Mode.AUTO, Mode.IMAGE_GENERATION}
     # These need vllm-omni.
     modes_of_own_images = frozenset({Mode.IMAGE_GENERATION})
@@ -220,6 +221,13 @@ class Vllm(Engine):
             *claimed_flags(request),
             *eager_flags(request),
         )
+
+    def written_words(self, request: LaunchRequest) -> tuple[tuple[str, ...], str]:
+        """The user's arguments; without those of the server on a follower that has none."""
+        words, field = super().written_words(request)
+        if is_headless(request):
+            words = words_without_server(request.spec.engine.arguments)
+        return words, field
 
     def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """Host, port and served name; a follower serves nothing itself."""

@@ -14,7 +14,7 @@ OFF = frozenset({"0", "false", "no", "off", "f", "n"})
 FLAGS = {
     "tensor": ("tensor-parallel-size", "tp"),
     "pipeline": ("pipeline-parallel-size", "pp"),
-    "prefill": ("prefill-context-parallel-size", "pcp"),
+    "prefill_context": ("prefill-context-parallel-size", "pcp"),
     "data": ("data-parallel-size", "dp"),
     "data_local": ("data-parallel-size-local", "dpl"),
 }
@@ -106,7 +106,8 @@ def world_size(sizes: ParallelSizes, parameters: Parameters) -> int | None:
         if sizes.data_local is None:
             return None
         data = sizes.data_local
-    stated = [size for size in (sizes.tensor, sizes.pipeline, sizes.prefill, data) if size]
+    own = (sizes.tensor, sizes.pipeline, sizes.prefill_context, data)
+    stated = [size for size in own if size]
     return prod(stated) if stated else None
 
 
