@@ -22,7 +22,7 @@ from moorage.placement.engine import (
 from moorage.placement.engine_choice import choose_engine, other_engines
 from moorage.placement.explanation import Verdict, explain, troubles
 from moorage.placement.filters import filter_hosts
-from moorage.placement.placement import Placement, Ranking, Seat
+from moorage.placement.placement import CPU, Placement, Ranking, Seat
 from moorage.placement.refusals import verdicts_of, with_replica_note
 from moorage.placement.remedies import Trial, remedies, shortage
 from moorage.placement.replacement import ReplacementPolicy
@@ -141,15 +141,19 @@ def _place_replicas(
 ) -> tuple[tuple[Seat, ...], Judge, Ranking | None]:
     """Seats for all replicas or none, the verdicts for the last replica tried, and the ranking.
 
-    All replicas start from one image, so each type of accelerator gets its turn if the type that
-    suits the first replica best has no room for the others. The ranking is the policy `baseline`'s
-    for the first replica; None under other policies.
+    All replicas start from one image, so each type of accelerator and the CPU get their turn if the
+    type that suits the first replica best has no room for the others. The ranking is the policy
+    `baseline`'s for the first replica; None under other policies.
     """
     found = _place_alike(request, views)
     if found[0] or request.spec.replicas == 1:
         return found
     able = filter_hosts(request, views)[0]
-    there = {kind.type: Hardware(view.host, kind.type) for view in able for kind in view.groups}
+    there = {
+        kind: Hardware(view.host, kind)
+        for view in able
+        for kind in [group.type for group in view.groups] or [CPU]
+    }
     if len(there) == 1:
         return found
     for hardware in there.values():

@@ -157,6 +157,13 @@ def test_a_host_without_accelerators_serves_where_those_of_others_are_too_small(
     assert placement.verdicts[0].refusal == Reason.ACCELERATOR_MEMORY
 
 
+def test_replicas_of_one_image_run_on_processors_where_accelerators_do_not_hold_all() -> None:
+    profile = a_profile(weight_bytes=70 * GIB, context=2048)
+    large = a_host("cpu-1", 0, ram_total=256 * GIB, ram_free=256 * GIB)
+    placement = on_hosts(a_request(a_spec(replicas=2), profile), a_host("gpu-1"), large)
+    assert {seat.accelerator_type for seat in placement.seats} == {CPU}
+
+
 @pytest.mark.parametrize(("strategy", "host"), [("spread", "empty"), ("binpack", "busy")])
 def test_the_strategy_looks_at_ram(strategy: str, host: str) -> None:
     claims = (a_claim(Resource.RAM, 10 * GIB, host="busy"),)

@@ -16,7 +16,7 @@ from moorage.operations.reconcile.cluster_state import (
 )
 from moorage.operations.reconcile.observed_workload import ObservedWorkload, place_of
 from moorage.releases.release_row import successor_of
-from moorage.releases.states import DEPLOYED, SERVING, UNFINISHED, ReleaseState
+from moorage.releases.states import DEPLOYED, UNFINISHED, ReleaseState
 from moorage.spec import WhenDead
 
 HEALTHY_SECONDS = 300.0
