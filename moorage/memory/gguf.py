@@ -125,6 +125,10 @@ class GgufMemory:
 
     def need(self, query: MemoryQuery) -> Need | Refusal:
         """Memory of one of the accelerators that share the layers."""
+        layers = self._offloaded or self._optional("block_count")
+        if 0 < layers < query.ranks:
+            note = f"{layers} layers are too few for {query.ranks} accelerators"
+            return Refusal(Reason.REJECTED, note)
         try:
             *divided, compute = self._on_accelerators(query.tokens, query.concurrency)
         except Refusal as refusal:

@@ -45,6 +45,9 @@ class EngineTraits(ABC):
     formats: ClassVar[frozenset[str]] = frozenset({SAFETENSORS, "bin", "pt"})
     """Formats of weights that it loads."""
 
+    divides_heads: ClassVar[bool] = True
+    """Whether accelerators share the heads of each layer; else each of them holds whole layers."""
+
     offloads_layers: ClassVar[bool] = False
     """Whether some layers of a model can stay in RAM while the others are on accelerators."""
 

@@ -213,7 +213,7 @@ def test_a_header_without_all_layers_is_not_divided(parts: dict[str, int]) -> No
     assert unknown.layers == 0
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.parametrize("ranks", [1, 2])
 def test_accelerators_share_weights_cache_and_adapters(ranks: int) -> None:
     memory = GgufMemory(GgufHeader(SIZES, 8 * GIB), parse_words(()), Loaded(adapters=GIB))
     need = memory.need(MemoryQuery(total=24 * GIB, tokens=4096, tensor=ranks))

@@ -63,6 +63,7 @@ class LlamaCpp(Engine):
     argument_rules = RULES
     planned_by_version = True
     adapter_format = GGUF
+    divides_heads = False
     offloads_layers = True
     features = frozenset(
         {"lora", "placement.partial_offload", "speculative", "speculative.min_acceptance"}
