@@ -18,15 +18,15 @@ from moorage.memory.estimates import CONTEXT
 from moorage.memory.need import Batch, CpuNeed, MemoryQuery, Need, Term
 from moorage.memory.refusal import unknown
 from moorage.models.gguf import BLOCKS
-from moorage.models.gguf_config import GGUF, GGUF_PARTS
+from moorage.models.gguf_config import GGUF, GGUF_PARTS, LAST, lacks_pooling
 from moorage.models.pin import AssetRole
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
-from moorage.spec import ModelSpec
+from moorage.spec import Mode, ModelSpec
 from moorage.spec.arguments import EngineArguments
 
 BATCH = 512
-"""Tokens computed at once (`--ubatch-size`)."""
+"""Tokens computed at once (`--ubatch-size`), if inputs may be computed in parts."""
 
 CELLS = 256
 """A slot's context is rounded up to a multiple of this many tokens."""
@@ -95,6 +95,7 @@ class GgufMemory:
         claim: Bytes of each accelerator that the spec states; None = not stated.
         divisible: Whether to refuse, so that fewer layers are tried, if the claim is too small.
         offloaded: Layers on the accelerators, counted from the last; 0 = the whole model.
+        whole_inputs: Whether a batch must hold a whole input.
     """
 
     def __init__(
@@ -106,9 +107,11 @@ class GgufMemory:
         claim: int | None = None,
         divisible: bool = False,
         offloaded: int = 0,
+        whole_inputs: bool = False,
     ) -> None:
         self._header, self._arguments, self._loaded = header, arguments, loaded or Loaded()
         self._claim, self._divisible, self._offloaded = claim, divisible, offloaded
+        self._whole_inputs = whole_inputs
         self._sizes, self._weights, self._parts = header.sizes, header.weights, header.parts
 
     @property
@@ -120,8 +123,13 @@ class GgufMemory:
 
     def with_layers(self, offloaded: int) -> GgufMemory:
         """The same model with `offloaded` layers on the accelerators."""
-        known = (self._header, self._arguments, self._loaded)
-        return GgufMemory(*known, claim=self._claim, divisible=True, offloaded=offloaded)
+        return GgufMemory(
+            *(self._header, self._arguments, self._loaded),
+            claim=self._claim,
+            divisible=True,
+            offloaded=offloaded,
+            whole_inputs=self._whole_inputs,
+        )
 
     def need(self, query: MemoryQuery) -> Need | Refusal:
         """Memory of one of the accelerators that share the layers."""
@@ -140,7 +148,8 @@ class GgufMemory:
             term.model_copy(update={"bytes": -(-term.bytes // query.ranks)}) for term in divided
         )
         driver = _estimate("context", CONTEXT, "the driver's context of one process", inside=False)
-        terms, batch = (*shared, compute, driver), self._batch(query.tokens)
+        batch = self._batch(self._length(query.tokens, query.concurrency))
+        terms = (*shared, compute, driver)
         need = Need.for_query(query, terms, batch=batch, stated=self._claim)
         taken = need.inside + need.outside
         if self._divisible and taken > (self._claim or taken):
@@ -160,7 +169,7 @@ class GgufMemory:
         return CpuNeed(
             tokens=tokens,
             concurrency=concurrency,
-            batch=self._batch(tokens),
+            batch=self._batch(self._length(tokens, concurrency)),
             terms=(*terms, prompts, process),
             cache_bytes=terms[1].bytes,
         )
@@ -197,9 +206,7 @@ class GgufMemory:
 
     def terms(self, tokens: int, slots: int) -> tuple[Term, ...]:
         """Weights, cache, companions and compute buffer of the whole model, for `slots` slots."""
-        total = self._arguments.whole_number(*LENGTH)
-        length = -(-(total // slots if total else tokens) // CELLS) * CELLS
-        token = self._token_bytes()
+        length, token = self._length(tokens, slots), self._token_bytes()
         files = f"{self._weights} B of tensors"
         cache = f"{slots} x {length} tokens x {token:g} B"
         batch = self._batch(length).tokens
@@ -256,9 +263,15 @@ class GgufMemory:
         floats = max(forward, attention)
         return floats * FLOAT, f"{floats} results x {FLOAT} B"
 
-    def _batch(self, tokens: int) -> Batch:
-        given = self._arguments.whole_number("--ubatch-size", "-ub") or BATCH
-        return Batch(tokens=min(given, tokens), seqs=1)
+    def _length(self, tokens: int, slots: int) -> int:
+        """The context of a slot, as the server rounds it up."""
+        total = self._arguments.whole_number(*LENGTH)
+        return -(-(total // slots if total else tokens) // CELLS) * CELLS
+
+    def _batch(self, length: int) -> Batch:
+        usual = length if self._whole_inputs else BATCH
+        given = self._arguments.whole_number("--ubatch-size", "-ub") or usual
+        return Batch(tokens=min(given, length), seqs=1)
 
     def _number(self, key: str) -> int:
         return max(self._list(key))
@@ -295,9 +308,21 @@ def gguf_memory(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) ->
         _header(model, profile.weight_bytes),
         spec.engine.arguments,
         loaded,
+        whole_inputs=_takes_whole_inputs(spec.engine.arguments, model, profile),
         claim=None if stated.claim is None else int(stated.claim),
         divisible=spec.placement.partial_offload,
     )
+
+
+def _takes_whole_inputs(
+    arguments: EngineArguments, model: ResolvedModel, profile: ModelProfile
+) -> bool:
+    """Whether a batch must hold a whole input: to rank it, or to pool all of its tokens."""
+    header = model.config.get(GGUF)
+    kind = header.get("pooling_type") if isinstance(header, Mapping) else None
+    last = kind == LAST or lacks_pooling(profile.architectures)
+    pooling = arguments.value("--pooling") or ("last" if last else "")
+    return profile.mode == Mode.RERANKING or (profile.mode == Mode.EMBEDDING and pooling != "last")
 
 
 def _header(model: ResolvedModel, weights: int) -> GgufHeader:

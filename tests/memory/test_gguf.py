@@ -15,15 +15,16 @@ from hypothesis import strategies as st
 from moorage.adapters.sources.local import LocalSource
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB, MIB
-from moorage.memory.gguf import GgufHeader, GgufMemory, Loaded
+from moorage.memory.gguf import GgufHeader, GgufMemory, Loaded, gguf_memory
 from moorage.memory.need import CpuNeed, MemoryQuery, Need
 from moorage.memory.sizing import most
 from moorage.models.assets import Asset
 from moorage.models.files import ADAPTER
-from moorage.models.gguf_config import GGUF, GGUF_PARTS
+from moorage.models.gguf_config import GGUF, GGUF_PARTS, LAST, NO_POOLING, RANK, gguf_config
 from moorage.models.pin import AssetRole
-from moorage.spec import ModelSpec
+from moorage.spec import Mode, ModelSpec
 from moorage.spec.arguments import parse_words
+from tests.builders import a_model, a_profile, a_spec
 from tests.e2e.conftest import tiny_adapter, tiny_model
 from tests.prefect_server import free_port
 
@@ -121,6 +122,10 @@ SIZES = {
 PARTS = {"blk.0": 5 * GIB, "blk.1": 2 * GIB, "token_embd": GIB}
 
 
+QUERY = MemoryQuery(total=24 * GIB, tokens=4096)
+MEAN = 1
+
+
 @given(st.integers(1, 10**6), st.integers(1, 10**6), st.integers(1, 64))
 def test_a_longer_context_never_takes_less(one: int, other: int, slots: int) -> None:
     memory = GgufMemory(GgufHeader(SIZES, 1000), parse_words(()))
@@ -174,6 +179,33 @@ def logged(path: Path, arguments: str) -> str:
     return "".join(lines)
 
 
+@pytest.mark.parametrize(
+    ("mode", "pooling", "arguments", "batch"),
+    [
+        (Mode.EMBEDDING, MEAN, "", 8192),
+        (Mode.EMBEDDING, MEAN, "-ub 1024", 1024),
+        (Mode.EMBEDDING, MEAN, "--pooling last", 512),
+        (Mode.EMBEDDING, LAST, "", 512),
+        (Mode.EMBEDDING, NO_POOLING, "", 512),
+        (Mode.EMBEDDING, NO_POOLING, "--pooling mean", 8192),
+        (Mode.RERANKING, RANK, "", 8192),
+        (Mode.COMPLETION, NO_POOLING, "", 512),
+    ],
+)
+def test_a_batch_holds_an_input_that_is_computed_at_once(
+    mode: Mode, pooling: int, arguments: str, batch: int
+) -> None:
+    header = {"general.architecture": "llama", "llama.pooling_type": pooling}
+    header |= {f"llama.{name}": size for name, size in SIZES.items()}
+    model = a_model(gguf_config(header, {"F16": 1000}))
+    profile = a_profile(mode=mode, architectures=tuple(model.config["architectures"]))
+    memory = gguf_memory(a_spec(engine={"args": [arguments]}), model, profile)
+    answers = (memory.need(replace(QUERY, tokens=8000)), memory.cpu_need(tokens=8000))
+    for answer in answers:
+        assert isinstance(answer, Need | CpuNeed)
+        assert answer.batch.tokens == batch
+
+
 def test_a_longer_context_fits_a_larger_accelerator() -> None:
     memory = GgufMemory(GgufHeader(SIZES, 8 * GIB), parse_words(()))
     query = MemoryQuery(total=0, tokens=10**8)
@@ -222,9 +254,6 @@ def test_accelerators_share_weights_cache_and_adapters(ranks: int) -> None:
     assert sizes["weights"] == 8 * GIB // ranks
     assert sizes["kv_cache"] == 2 * 2 * 16 * 2 * 2 * 4096 // ranks
     assert sizes["lora"] == GIB // ranks
-
-
-QUERY = MemoryQuery(total=24 * GIB, tokens=4096)
 
 
 @pytest.mark.parametrize("sizes", [SIZES, {"block_count": 2}])

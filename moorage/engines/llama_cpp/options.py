@@ -9,6 +9,7 @@ from moorage.spec import EngineName
 
 ALIASES: dict[str, tuple[str, ...]] = {
     "--alias": ("-a",),
+    "--batch-size": ("-b",),
     "--cache-ram": ("-cram",),
     "--ctx-size": ("-c",),
     "--embedding": ("--embeddings",),
@@ -18,6 +19,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "--reranking": ("--rerank",),
     "--spec-draft-p-min": ("--draft-p-min",),
     "--threads": ("-t",),
+    "--ubatch-size": ("-ub",),
     "--verbosity": ("-lv", "--log-verbosity"),
 }
 """Other names of the options that moorage sets."""
