@@ -15,6 +15,7 @@ from typing import Any
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import MIB
 from moorage.memory.estimates import CONTEXT
+from moorage.memory.gguf_split import LayerBytes, fullest, largest_share
 from moorage.memory.need import Batch, CpuNeed, MemoryQuery, Need, Term
 from moorage.memory.refusal import unknown
 from moorage.models.gguf import BLOCKS
@@ -69,6 +70,12 @@ class GgufHeader:
     weights: int
     parts: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def layers(self) -> int:
+        """Number of layers; 0 = unknown."""
+        count = self.sizes.get("block_count")
+        return count if type(count) is int else 0
+
 
 @dataclass(frozen=True)
 class Loaded:
@@ -117,7 +124,7 @@ class GgufMemory:
     @property
     def layers(self) -> int:
         """Layers of which some may stay in RAM; 0 = their sizes are unknown."""
-        count = self._optional("block_count")
+        count = self._header.layers
         known = all(f"blk.{layer}" in self._parts for layer in range(count))
         return count if known and not isinstance(self.cpu_need(tokens=1), Refusal) else 0
 
@@ -133,24 +140,19 @@ class GgufMemory:
 
     def need(self, query: MemoryQuery) -> Need | Refusal:
         """Memory of one of the accelerators that share the layers."""
-        layers = self._offloaded or self._optional("block_count")
-        if 0 < layers < query.ranks:
-            note = f"{layers} layers are too few for {query.ranks} accelerators"
+        if 0 < self._there < query.ranks:
+            note = f"{self._there} layers are too few for {query.ranks} accelerators"
             return Refusal(Reason.REJECTED, note)
         try:
-            *divided, compute = self._on_accelerators(query.tokens, query.concurrency)
+            terms = self._on_fullest(query)
         except Refusal as refusal:
             if self._claim is None:
                 return refusal.with_traceback(None)
             stated = _estimate("stated", self._claim, "memory.claim in the spec")
             return Need.for_query(query, (stated,), stated=self._claim)
-        shared = tuple(
-            term.model_copy(update={"bytes": -(-term.bytes // query.ranks)}) for term in divided
-        )
         driver = _estimate("context", CONTEXT, "the driver's context of one process", inside=False)
         batch = self._batch(self._length(query.tokens, query.concurrency))
-        terms = (*shared, compute, driver)
-        need = Need.for_query(query, terms, batch=batch, stated=self._claim)
+        need = Need.for_query(query, (*terms, driver), batch=batch, stated=self._claim)
         taken = need.inside + need.outside
         if self._divisible and taken > (self._claim or taken):
             return Refusal(
@@ -182,6 +184,38 @@ class GgufMemory:
         rest = sum(term.bytes for term in others if term.name != "draft")
         return weights + cache.bytes - there + rest
 
+    @property
+    def _there(self) -> int:
+        """Layers on the accelerators; 0 = unknown."""
+        return self._offloaded or self._header.layers
+
+    def _on_fullest(self, query: MemoryQuery) -> tuple[Term, ...]:
+        """The terms of the accelerator that holds the most of the divided layers."""
+        terms, ranks = self._on_accelerators(query.tokens, query.concurrency), query.ranks
+        if ranks == 1:
+            return terms
+        *divided, compute = terms
+        draft, most = self._loaded.draft, fullest(self._divided(query, terms[0].bytes), ranks)
+        layers = {"lora": self._there, "draft": draft.layers if draft else self._there}
+        sizes = {"weights": most.weights, "kv_cache": most.cache}
+        for term in divided[len(sizes) :]:
+            sizes[term.name] = term.bytes * largest_share(layers[term.name], ranks)
+        why = f"the fullest of {ranks} accelerators, of "
+        return (*(_part(one, ceil(sizes[one.name]), why + one.reason) for one in divided), compute)
+
+    def _divided(self, query: MemoryQuery, weights: int) -> list[LayerBytes]:
+        """The layers on accelerators, and last the output with all tensors that are of no layer."""
+        caches = self._layer_caches(query.tokens, query.concurrency)[-self._there :]
+        if not self.layers:
+            each = weights / (self._there + 1)
+            return [*(LayerBytes(each, cache) for cache in caches), LayerBytes(each)]
+        sizes = self._layer_bytes()[-self._there :]
+        rest = weights - sum(sizes)
+        if "output" in self._parts and not self._offloaded:
+            rest -= self._parts.get("token_embd", 0)  # the input stays in RAM
+        each_layer = zip(sizes, caches, strict=True)
+        return [*(LayerBytes(size, cache) for size, cache in each_layer), LayerBytes(rest)]
+
     def _on_accelerators(self, tokens: int, slots: int) -> tuple[Term, ...]:
         """The terms that accelerators hold: for the whole model, or for some layers.
 
@@ -192,11 +226,11 @@ class GgufMemory:
             return weights, cache, *companions, compute
         every, number = self._layer_bytes(), self._offloaded
         head = self._parts.get("output") or self._parts.get("token_embd", 0)
-        share = self._token_bytes(number) / self._token_bytes()
+        caches = self._layer_caches(tokens, slots)[-number:]
         part, largest = f"the last {number} of {len(every)} layers", max(every)
         return (
             _part(weights, sum(every[-number:]) + head, f"{part}, and the output"),
-            _part(cache, ceil(cache.bytes * share), f"{part}: {cache.reason}"),
+            _part(cache, ceil(sum(caches)), f"{part}: {cache.reason}"),
             *companions,
             _part(compute, compute.bytes + largest, f"{compute.reason} + a layer of {largest} B"),
         )
@@ -206,16 +240,16 @@ class GgufMemory:
 
     def terms(self, tokens: int, slots: int) -> tuple[Term, ...]:
         """Weights, cache, companions and compute buffer of the whole model, for `slots` slots."""
-        length, token = self._length(tokens, slots), self._token_bytes()
+        length, caches = self._length(tokens, slots), self._layer_caches(tokens, slots)
         files = f"{self._weights} B of tensors"
-        cache = f"{slots} x {length} tokens x {token:g} B"
+        cache = f"{slots} x {length} tokens x {sum(caches) / slots / length:g} B"
         batch = self._batch(length).tokens
         row, why = self._row_bytes()
         compute = batch * (row + INDEXES + MASK * length)
         formula = f"{batch} tokens x ({why} + the mask of {length} tokens)"
         return (
             Term(name="weights", bytes=self._weights, exact=True, reason=files),
-            Term(name="kv_cache", bytes=int(slots * length * token), exact=True, reason=cache),
+            Term(name="kv_cache", bytes=int(sum(caches)), exact=True, reason=cache),
             *self._companions(tokens, slots),
             _estimate("activation", compute, formula),
         )
@@ -235,10 +269,10 @@ class GgufMemory:
     def _cache_type(self, part: str) -> str:
         return self._arguments.value(*CACHE_TYPES[part]) or CACHE_TYPE
 
-    def _token_bytes(self, last: int = 0) -> float:
-        """Bytes of the cache for one token, over all layers or the `last` ones."""
+    def _layer_caches(self, tokens: int, slots: int) -> list[float]:
+        """Bytes of the cache of each layer."""
         layers, heads = self._number("block_count"), self._list("attention.head_count_kv")
-        heads = heads if len(heads) > 1 else heads * layers
+        heads = [*heads, *[max(heads)] * layers][:layers]
         width = self._number("embedding_length") // max(self._list("attention.head_count"))
         each = 0.0
         for key in CACHE_TYPES:
@@ -246,7 +280,8 @@ class GgufMemory:
             if kind not in ELEMENT_BYTES:
                 raise unknown(f"the size of the cache type {kind} is not known")
             each += (self._optional(f"attention.{key}_length") or width) * ELEMENT_BYTES[kind]
-        return sum(heads[:layers][-last:]) * each
+        cells = slots * self._length(tokens, slots)
+        return [cells * number * each for number in heads]
 
     def _row_bytes(self) -> tuple[int, str]:
         """Bytes of the intermediate results of one token, in the widest part of a layer."""

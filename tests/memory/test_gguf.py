@@ -245,15 +245,35 @@ def test_a_header_without_all_layers_is_not_divided(parts: dict[str, int]) -> No
     assert unknown.layers == 0
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
-def test_accelerators_share_weights_cache_and_adapters(ranks: int) -> None:
-    memory = GgufMemory(GgufHeader(SIZES, 8 * GIB), parse_words(()), Loaded(adapters=GIB))
-    need = memory.need(MemoryQuery(total=24 * GIB, tokens=4096, tensor=ranks))
+LAYER_CACHE = 2 * 16 * 2 * 2 * 4096
+"""Bytes of the keys and values of one layer of `SIZES` for 4096 tokens."""
+
+
+@pytest.mark.parametrize(
+    ("ranks", "parts", "weights", "layers", "adapters"),
+    [
+        (1, {}, 12 * GIB, 8, 3 * GIB),
+        # Of 8 layers and the output, which counts as one, 5 are on the first, then 3.
+        (2, {}, 12 * GIB * 5 // 9, 5, 3 * GIB * 5 // 9),
+        (3, {}, 4 * GIB, 3, GIB),
+        # The output is larger than any layer, and the input stays in RAM.
+        (2, {"output": 3 * GIB, "token_embd": GIB}, 6 * GIB, 3, 3 * GIB * 5 // 9),
+        (8, {"output": GIB, "token_embd": 3 * GIB}, 2 * GIB, 2, 3 * GIB * 2 // 9),
+    ],
+)
+def test_accelerators_share_whole_layers(
+    ranks: int, parts: dict[str, int], weights: int, layers: int, adapters: int
+) -> None:
+    sizes = {**SIZES, "block_count": 8}
+    parts |= {f"blk.{layer}": GIB for layer in range(8)} if parts else {}
+    header = GgufHeader(sizes, 12 * GIB, parts)
+    memory = GgufMemory(header, parse_words(()), Loaded(adapters=3 * GIB))
+    need = memory.need(replace(QUERY, tensor=ranks))
     assert isinstance(need, Need)
-    sizes = {term.name: term.bytes for term in need.terms}
-    assert sizes["weights"] == 8 * GIB // ranks
-    assert sizes["kv_cache"] == 2 * 2 * 16 * 2 * 2 * 4096 // ranks
-    assert sizes["lora"] == GIB // ranks
+    found = {term.name: term.bytes for term in need.terms}
+    assert found["weights"] == pytest.approx(weights, abs=2)
+    assert found["kv_cache"] == layers * LAYER_CACHE
+    assert found["lora"] == pytest.approx(adapters, abs=2)
 
 
 @pytest.mark.parametrize("sizes", [SIZES, {"block_count": 2}])

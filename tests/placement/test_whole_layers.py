@@ -46,7 +46,7 @@ def test_accelerators_need_not_divide_the_heads(gpus: int, placement: dict[str, 
     assert seat(gpus, **placement).accelerators == tuple(range(taken))
 
 
-def test_every_accelerator_has_a_layer() -> None:
+def test_there_are_no_more_accelerators_than_layers() -> None:
     assert len(seat(LAYERS, accelerators=LAYERS).accelerators) == LAYERS
     with pytest.raises(NoFit) as refused:
         seat(LAYERS + 1, accelerators=LAYERS + 1)

@@ -178,9 +178,12 @@ def _layers(request: LaunchRequest) -> tuple[Flag, ...]:
     if seat.layers:
         why = f"{seat.layers} of {request.profile.layers} layers fit, and the output counts as one"
         layers = seat.layers + 1
+    shares = ",".join("1" for _ in seat.accelerators)
+    equal = "equal numbers of layers, as claimed, whatever is free"
     return (
         derived_flag(why, "--n-gpu-layers", str(layers)),
         derived_flag("the claim decides, not what is free", "--fit", "off"),
+        *[derived_flag(equal, "--tensor-split", shares)] * (len(seat.accelerators) > 1),
     )
 
 
