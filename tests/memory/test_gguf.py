@@ -20,6 +20,7 @@ from moorage.memory.need import CpuNeed, MemoryQuery, Need
 from moorage.memory.sizing import most
 from moorage.models.assets import Asset
 from moorage.models.files import ADAPTER
+from moorage.models.gguf import Metadata
 from moorage.models.gguf_config import GGUF, GGUF_PARTS, LAST, NO_POOLING, RANK, gguf_config
 from moorage.models.pin import AssetRole
 from moorage.spec import Mode, ModelSpec
@@ -195,9 +196,9 @@ def logged(path: Path, arguments: str) -> str:
 def test_a_batch_holds_an_input_that_is_computed_at_once(
     mode: Mode, pooling: int, arguments: str, batch: int
 ) -> None:
-    header = {"general.architecture": "llama", "llama.pooling_type": pooling}
+    header: Metadata = {"general.architecture": "llama", "llama.pooling_type": pooling}
     header |= {f"llama.{name}": size for name, size in SIZES.items()}
-    model = a_model(gguf_config(header, {"F16": 1000}))
+    model = a_model({**gguf_config(header, {"F16": 1000})})
     profile = a_profile(mode=mode, architectures=tuple(model.config["architectures"]))
     memory = gguf_memory(a_spec(engine={"args": [arguments]}), model, profile)
     answers = (memory.need(replace(QUERY, tokens=8000)), memory.cpu_need(tokens=8000))
