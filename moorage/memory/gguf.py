@@ -8,13 +8,14 @@ compares it with logs of the real server.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any
 
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import MIB
 from moorage.memory.estimates import CONTEXT
+from moorage.memory.gguf_layers import Keeps, Layers, layers_of
 from moorage.memory.gguf_split import LayerBytes, fullest, largest_share
 from moorage.memory.need import Batch, CpuNeed, MemoryQuery, Need, Term
 from moorage.memory.refusal import unknown
@@ -64,11 +65,13 @@ class GgufHeader:
         sizes: The header's entries, keys without the prefix of the architecture.
         weights: Bytes of all tensors.
         parts: Bytes of the tensors by part of the model; empty = unknown.
+        architecture: Its name in llama.cpp; empty = unknown.
     """
 
     sizes: Mapping[str, Any]
     weights: int
     parts: Mapping[str, int] = field(default_factory=dict)
+    architecture: str = ""
 
     @property
     def layers(self) -> int:
@@ -242,14 +245,16 @@ class GgufMemory:
         """Weights, cache, companions and compute buffer of the whole model, for `slots` slots."""
         length, caches = self._length(tokens, slots), self._layer_caches(tokens, slots)
         files = f"{self._weights} B of tensors"
-        cache = f"{slots} x {length} tokens x {sum(caches) / slots / length:g} B"
+        cache, exact = self._cache_reason(length, slots, sum(caches)), self._kept.exact
         batch = self._batch(length).tokens
         row, why = self._row_bytes()
-        compute = batch * (row + INDEXES + MASK * length)
-        formula = f"{batch} tokens x ({why} + the mask of {length} tokens)"
+        # Layers with a window have a mask of their own.
+        masked = length + self._kept.windowed(length, batch)
+        compute = batch * (row + INDEXES + MASK * masked)
+        formula = f"{batch} tokens x ({why} + the mask of {masked} tokens)"
         return (
             Term(name="weights", bytes=self._weights, exact=True, reason=files),
-            Term(name="kv_cache", bytes=int(sum(caches)), exact=True, reason=cache),
+            Term(name="kv_cache", bytes=int(sum(caches)), exact=exact, reason=cache),
             *self._companions(tokens, slots),
             _estimate("activation", compute, formula),
         )
@@ -280,8 +285,27 @@ class GgufMemory:
             if kind not in ELEMENT_BYTES:
                 raise unknown(f"the size of the cache type {kind} is not known")
             each += (self._optional(f"attention.{key}_length") or width) * ELEMENT_BYTES[kind]
-        cells = slots * self._length(tokens, slots)
-        return [cells * number * each for number in heads]
+        kept, length = self._kept, self._length(tokens, slots)
+        windowed = kept.windowed(length, self._batch(length).tokens)
+        cells = {Keeps.ALL: length, Keeps.WINDOW: windowed, Keeps.STATE: 0}
+        return [
+            slots * (cells[kind] * number * each + kept.state_bytes * (kind == Keeps.STATE))
+            for kind, number in zip(kept.kinds, heads, strict=True)
+        ]
+
+    @property
+    def _kept(self) -> Layers:
+        """What each layer keeps of the context."""
+        layers = layers_of(self._header.architecture, self._sizes, self._number("block_count"))
+        return replace(layers, whole=self._arguments.has("--swa-full"))
+
+    def _cache_reason(self, length: int, slots: int, size: float) -> str:
+        kept, reason = self._kept, f"{slots} x {length} tokens x {size / slots / length:g} B"
+        if few := sum(kind != Keeps.ALL for kind in kept.kinds):
+            tokens = kept.windowed(length, self._batch(length).tokens)
+            what = f"{tokens} tokens" if tokens else "a state"
+            return f"{reason}; {few} of {len(kept.kinds)} layers keep {what}"
+        return reason if kept.exact else f"{reason}; what its layers keep is not known"
 
     def _row_bytes(self) -> tuple[int, str]:
         """Bytes of the intermediate results of one token, in the widest part of a layer."""
@@ -363,7 +387,8 @@ def _takes_whole_inputs(
 def _header(model: ResolvedModel, weights: int) -> GgufHeader:
     sizes = model.config.get(GGUF)
     known = sizes if isinstance(sizes, Mapping) else {}
-    return GgufHeader(known, weights, model.config.get(GGUF_PARTS) or {})
+    architecture = str(model.config.get("model_type") or "")
+    return GgufHeader(known, weights, model.config.get(GGUF_PARTS) or {}, architecture)
 
 
 def _part(term: Term, size: int, reason: str) -> Term:
