@@ -1,6 +1,6 @@
 """Write a tiny model as one GGUF file that llama.cpp loads.
 
-    python scripts/make_tiny_gguf.py MODEL_DIR OUT_FILE [--arch llama|qwen2|qwen3]
+    python scripts/make_tiny_gguf.py MODEL_DIR OUT_FILE [--arch llama|qwen2|qwen3|gemma3]
         [--type f32|f16|q8_0] [--pooling mean|rank] [--set KEY=NUMBER]...
 
 By default the file holds the model of `make_tiny_model.py` in MODEL_DIR, tensor by tensor, with the
@@ -78,7 +78,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Write a tiny model as one GGUF file.")
     parser.add_argument("model", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--arch", choices=("llama", "qwen2", "qwen3"), default="llama")
+    parser.add_argument("--arch", choices=("llama", "qwen2", "qwen3", "gemma3"), default="llama")
     parser.add_argument("--type", choices=TYPES, default="f32")
     parser.add_argument("--pooling", choices=("mean", "rank"))
     parser.add_argument("--set", action="append", default=[], metavar="KEY=NUMBER")
@@ -99,6 +99,8 @@ def write_sizes(writer: gguf.GGUFWriter, config: dict[str, Any]) -> None:
     writer.add_rope_freq_base(config["rope_theta"])
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
     writer.add_vocab_size(config["vocab_size"])
+    if "sliding_window" in config:
+        writer.add_sliding_window(config["sliding_window"])
 
 
 def write_tokenizer(writer: gguf.GGUFWriter, folder: Path) -> None:
@@ -161,9 +163,12 @@ def interleaved(tensor: Array, heads: int) -> Array:
 
 def additional(arch: str, layer: int, sizes: dict[str, int]) -> Iterator[Named]:
     """Tensors of an architecture in addition to Llama's."""
-    if arch == "qwen3":
+    if arch in ("qwen3", "gemma3"):
         for name in ("attn_q_norm", "attn_k_norm"):
             yield f"blk.{layer}.{name}.weight", np.ones(sizes["head"], np.float32)
+    if arch == "gemma3":
+        for name in ("post_attention_norm", "post_ffw_norm"):
+            yield f"blk.{layer}.{name}.weight", np.ones(sizes["embd"], np.float32)
     if arch == "qwen2":
         for name, size in (("attn_q", "q"), ("attn_k", "kv"), ("attn_v", "kv")):
             yield f"blk.{layer}.{name}.bias", np.zeros(sizes[size], np.float32)

@@ -128,6 +128,14 @@ DEVICES: dict[str, DeviceKind] = {
 }
 """By accelerator type, under the names of the fleet and of the image catalogue."""
 
+DEVICE_VARIABLES = frozenset(
+    name
+    for kind in DEVICES.values()
+    for name in (kind.visibility, kind.chosen_by, *(kind.order or ())[:1])
+    if name
+)
+"""Variables that decide which accelerators an engine sees, and how it numbers them."""
+
 UNKNOWN = DeviceKind(refusal="nothing is known of accelerators of this type")
 
 

@@ -178,6 +178,13 @@ class Host(InputValue):
         wanted = "ray_ports" in self.model_fields_set
         if high > 65535 or (wanted and low <= last and first <= high):
             raise ValueError(f"ray_ports {self.ray_ports} must lie outside of ports {self.ports}")
+        # Claims know an accelerator by its index alone.
+        listed = () if self.accelerators == "auto" else self.accelerators
+        if twice := _repeated([str(one.index) for one in listed]):
+            raise ValueError(
+                f"the accelerator index {', '.join(twice)} is used more than once: list those of"
+                " one type"
+            )
         if not others_can_reach(self.bind, self.access):
             raise ValueError(
                 f"bind {self.bind} cannot be reached from here: name an address of {self.name}"

@@ -8,25 +8,27 @@ compares it with logs of the real server.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any
 
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import MIB
 from moorage.memory.estimates import CONTEXT
+from moorage.memory.gguf_layers import Keeps, Layers, layers_of
+from moorage.memory.gguf_split import LayerBytes, fullest, largest_share
 from moorage.memory.need import Batch, CpuNeed, MemoryQuery, Need, Term
 from moorage.memory.refusal import unknown
 from moorage.models.gguf import BLOCKS
-from moorage.models.gguf_config import GGUF, GGUF_PARTS
+from moorage.models.gguf_config import GGUF, GGUF_PARTS, LAST, lacks_pooling
 from moorage.models.pin import AssetRole
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
-from moorage.spec import ModelSpec
+from moorage.spec import Mode, ModelSpec
 from moorage.spec.arguments import EngineArguments
 
 BATCH = 512
-"""Tokens computed at once (`--ubatch-size`)."""
+"""Tokens computed at once (`--ubatch-size`), if inputs may be computed in parts."""
 
 CELLS = 256
 """A slot's context is rounded up to a multiple of this many tokens."""
@@ -63,11 +65,19 @@ class GgufHeader:
         sizes: The header's entries, keys without the prefix of the architecture.
         weights: Bytes of all tensors.
         parts: Bytes of the tensors by part of the model; empty = unknown.
+        architecture: Its name in llama.cpp; empty = unknown.
     """
 
     sizes: Mapping[str, Any]
     weights: int
     parts: Mapping[str, int] = field(default_factory=dict)
+    architecture: str = ""
+
+    @property
+    def layers(self) -> int:
+        """Number of layers; 0 = unknown."""
+        count = self.sizes.get("block_count")
+        return count if type(count) is int else 0
 
 
 @dataclass(frozen=True)
@@ -95,6 +105,7 @@ class GgufMemory:
         claim: Bytes of each accelerator that the spec states; None = not stated.
         divisible: Whether to refuse, so that fewer layers are tried, if the claim is too small.
         offloaded: Layers on the accelerators, counted from the last; 0 = the whole model.
+        whole_inputs: Whether a batch must hold a whole input.
     """
 
     def __init__(
@@ -106,38 +117,45 @@ class GgufMemory:
         claim: int | None = None,
         divisible: bool = False,
         offloaded: int = 0,
+        whole_inputs: bool = False,
     ) -> None:
         self._header, self._arguments, self._loaded = header, arguments, loaded or Loaded()
         self._claim, self._divisible, self._offloaded = claim, divisible, offloaded
+        self._whole_inputs = whole_inputs
         self._sizes, self._weights, self._parts = header.sizes, header.weights, header.parts
 
     @property
     def layers(self) -> int:
         """Layers of which some may stay in RAM; 0 = their sizes are unknown."""
-        count = self._optional("block_count")
+        count = self._header.layers
         known = all(f"blk.{layer}" in self._parts for layer in range(count))
         return count if known and not isinstance(self.cpu_need(tokens=1), Refusal) else 0
 
     def with_layers(self, offloaded: int) -> GgufMemory:
         """The same model with `offloaded` layers on the accelerators."""
-        known = (self._header, self._arguments, self._loaded)
-        return GgufMemory(*known, claim=self._claim, divisible=True, offloaded=offloaded)
+        return GgufMemory(
+            *(self._header, self._arguments, self._loaded),
+            claim=self._claim,
+            divisible=True,
+            offloaded=offloaded,
+            whole_inputs=self._whole_inputs,
+        )
 
     def need(self, query: MemoryQuery) -> Need | Refusal:
         """Memory of one of the accelerators that share the layers."""
+        if 0 < self._there < query.ranks:
+            note = f"{self._there} layers are too few for {query.ranks} accelerators"
+            return Refusal(Reason.REJECTED, note)
         try:
-            *divided, compute = self._on_accelerators(query.tokens, query.concurrency)
+            terms = self._on_fullest(query)
         except Refusal as refusal:
             if self._claim is None:
                 return refusal.with_traceback(None)
             stated = _estimate("stated", self._claim, "memory.claim in the spec")
             return Need.for_query(query, (stated,), stated=self._claim)
-        shared = tuple(
-            term.model_copy(update={"bytes": -(-term.bytes // query.ranks)}) for term in divided
-        )
         driver = _estimate("context", CONTEXT, "the driver's context of one process", inside=False)
-        terms, batch = (*shared, compute, driver), self._batch(query.tokens)
-        need = Need.for_query(query, terms, batch=batch, stated=self._claim)
+        batch = self._batch(self._length(query.tokens, query.concurrency))
+        need = Need.for_query(query, (*terms, driver), batch=batch, stated=self._claim)
         taken = need.inside + need.outside
         if self._divisible and taken > (self._claim or taken):
             return Refusal(
@@ -156,7 +174,7 @@ class GgufMemory:
         return CpuNeed(
             tokens=tokens,
             concurrency=concurrency,
-            batch=self._batch(tokens),
+            batch=self._batch(self._length(tokens, concurrency)),
             terms=(*terms, prompts, process),
             cache_bytes=terms[1].bytes,
         )
@@ -169,6 +187,38 @@ class GgufMemory:
         rest = sum(term.bytes for term in others if term.name != "draft")
         return weights + cache.bytes - there + rest
 
+    @property
+    def _there(self) -> int:
+        """Layers on the accelerators; 0 = unknown."""
+        return self._offloaded or self._header.layers
+
+    def _on_fullest(self, query: MemoryQuery) -> tuple[Term, ...]:
+        """The terms of the accelerator that holds the most of the divided layers."""
+        terms, ranks = self._on_accelerators(query.tokens, query.concurrency), query.ranks
+        if ranks == 1:
+            return terms
+        *divided, compute = terms
+        draft, most = self._loaded.draft, fullest(self._divided(query, terms[0].bytes), ranks)
+        layers = {"lora": self._there, "draft": draft.layers if draft else self._there}
+        sizes = {"weights": most.weights, "kv_cache": most.cache}
+        for term in divided[len(sizes) :]:
+            sizes[term.name] = term.bytes * largest_share(layers[term.name], ranks)
+        why = f"the fullest of {ranks} accelerators, of "
+        return (*(_part(one, ceil(sizes[one.name]), why + one.reason) for one in divided), compute)
+
+    def _divided(self, query: MemoryQuery, weights: int) -> list[LayerBytes]:
+        """The layers on accelerators, and last the output with all tensors that are of no layer."""
+        caches = self._layer_caches(query.tokens, query.concurrency)[-self._there :]
+        if not self.layers:
+            each = weights / (self._there + 1)
+            return [*(LayerBytes(each, cache) for cache in caches), LayerBytes(each)]
+        sizes = self._layer_bytes()[-self._there :]
+        rest = weights - sum(sizes)
+        if "output" in self._parts and not self._offloaded:
+            rest -= self._parts.get("token_embd", 0)  # the input stays in RAM
+        each_layer = zip(sizes, caches, strict=True)
+        return [*(LayerBytes(size, cache) for size, cache in each_layer), LayerBytes(rest)]
+
     def _on_accelerators(self, tokens: int, slots: int) -> tuple[Term, ...]:
         """The terms that accelerators hold: for the whole model, or for some layers.
 
@@ -179,11 +229,11 @@ class GgufMemory:
             return weights, cache, *companions, compute
         every, number = self._layer_bytes(), self._offloaded
         head = self._parts.get("output") or self._parts.get("token_embd", 0)
-        share = self._token_bytes(number) / self._token_bytes()
+        caches = self._layer_caches(tokens, slots)[-number:]
         part, largest = f"the last {number} of {len(every)} layers", max(every)
         return (
             _part(weights, sum(every[-number:]) + head, f"{part}, and the output"),
-            _part(cache, ceil(cache.bytes * share), f"{part}: {cache.reason}"),
+            _part(cache, ceil(sum(caches)), f"{part}: {cache.reason}"),
             *companions,
             _part(compute, compute.bytes + largest, f"{compute.reason} + a layer of {largest} B"),
         )
@@ -193,18 +243,18 @@ class GgufMemory:
 
     def terms(self, tokens: int, slots: int) -> tuple[Term, ...]:
         """Weights, cache, companions and compute buffer of the whole model, for `slots` slots."""
-        total = self._arguments.whole_number(*LENGTH)
-        length = -(-(total // slots if total else tokens) // CELLS) * CELLS
-        token = self._token_bytes()
+        length, caches = self._length(tokens, slots), self._layer_caches(tokens, slots)
         files = f"{self._weights} B of tensors"
-        cache = f"{slots} x {length} tokens x {token:g} B"
+        cache, exact = self._cache_reason(length, slots, sum(caches)), self._kept.exact
         batch = self._batch(length).tokens
         row, why = self._row_bytes()
-        compute = batch * (row + INDEXES + MASK * length)
-        formula = f"{batch} tokens x ({why} + the mask of {length} tokens)"
+        # Layers with a window have a mask of their own.
+        masked = length + self._kept.windowed(length, batch)
+        compute = batch * (row + INDEXES + MASK * masked)
+        formula = f"{batch} tokens x ({why} + the mask of {masked} tokens)"
         return (
             Term(name="weights", bytes=self._weights, exact=True, reason=files),
-            Term(name="kv_cache", bytes=int(slots * length * token), exact=True, reason=cache),
+            Term(name="kv_cache", bytes=int(sum(caches)), exact=exact, reason=cache),
             *self._companions(tokens, slots),
             _estimate("activation", compute, formula),
         )
@@ -224,10 +274,10 @@ class GgufMemory:
     def _cache_type(self, part: str) -> str:
         return self._arguments.value(*CACHE_TYPES[part]) or CACHE_TYPE
 
-    def _token_bytes(self, last: int = 0) -> float:
-        """Bytes of the cache for one token, over all layers or the `last` ones."""
+    def _layer_caches(self, tokens: int, slots: int) -> list[float]:
+        """Bytes of the cache of each layer."""
         layers, heads = self._number("block_count"), self._list("attention.head_count_kv")
-        heads = heads if len(heads) > 1 else heads * layers
+        heads = [*heads, *[max(heads)] * layers][:layers]
         width = self._number("embedding_length") // max(self._list("attention.head_count"))
         each = 0.0
         for key in CACHE_TYPES:
@@ -235,7 +285,27 @@ class GgufMemory:
             if kind not in ELEMENT_BYTES:
                 raise unknown(f"the size of the cache type {kind} is not known")
             each += (self._optional(f"attention.{key}_length") or width) * ELEMENT_BYTES[kind]
-        return sum(heads[:layers][-last:]) * each
+        kept, length = self._kept, self._length(tokens, slots)
+        windowed = kept.windowed(length, self._batch(length).tokens)
+        cells = {Keeps.ALL: length, Keeps.WINDOW: windowed, Keeps.STATE: 0}
+        return [
+            slots * (cells[kind] * number * each + kept.state_bytes * (kind == Keeps.STATE))
+            for kind, number in zip(kept.kinds, heads, strict=True)
+        ]
+
+    @property
+    def _kept(self) -> Layers:
+        """What each layer keeps of the context."""
+        layers = layers_of(self._header.architecture, self._sizes, self._number("block_count"))
+        return replace(layers, whole=self._arguments.has("--swa-full"))
+
+    def _cache_reason(self, length: int, slots: int, size: float) -> str:
+        kept, reason = self._kept, f"{slots} x {length} tokens x {size / slots / length:g} B"
+        if few := sum(kind != Keeps.ALL for kind in kept.kinds):
+            tokens = kept.windowed(length, self._batch(length).tokens)
+            what = f"{tokens} tokens" if tokens else "a state"
+            return f"{reason}; {few} of {len(kept.kinds)} layers keep {what}"
+        return reason if kept.exact else f"{reason}; what its layers keep is not known"
 
     def _row_bytes(self) -> tuple[int, str]:
         """Bytes of the intermediate results of one token, in the widest part of a layer."""
@@ -252,9 +322,15 @@ class GgufMemory:
         floats = max(forward, attention)
         return floats * FLOAT, f"{floats} results x {FLOAT} B"
 
-    def _batch(self, tokens: int) -> Batch:
-        given = self._arguments.whole_number("--ubatch-size", "-ub") or BATCH
-        return Batch(tokens=min(given, tokens), seqs=1)
+    def _length(self, tokens: int, slots: int) -> int:
+        """The context of a slot, as the server rounds it up."""
+        total = self._arguments.whole_number(*LENGTH)
+        return -(-(total // slots if total else tokens) // CELLS) * CELLS
+
+    def _batch(self, length: int) -> Batch:
+        usual = length if self._whole_inputs else BATCH
+        given = self._arguments.whole_number("--ubatch-size", "-ub") or usual
+        return Batch(tokens=min(given, length), seqs=1)
 
     def _number(self, key: str) -> int:
         return max(self._list(key))
@@ -291,15 +367,28 @@ def gguf_memory(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) ->
         _header(model, profile.weight_bytes),
         spec.engine.arguments,
         loaded,
+        whole_inputs=_takes_whole_inputs(spec.engine.arguments, model, profile),
         claim=None if stated.claim is None else int(stated.claim),
         divisible=spec.placement.partial_offload,
     )
 
 
+def _takes_whole_inputs(
+    arguments: EngineArguments, model: ResolvedModel, profile: ModelProfile
+) -> bool:
+    """Whether a batch must hold a whole input: to rank it, or to pool all of its tokens."""
+    header = model.config.get(GGUF)
+    kind = header.get("pooling_type") if isinstance(header, Mapping) else None
+    last = kind == LAST or lacks_pooling(profile.architectures)
+    pooling = arguments.value("--pooling") or ("last" if last else "")
+    return profile.mode == Mode.RERANKING or (profile.mode == Mode.EMBEDDING and pooling != "last")
+
+
 def _header(model: ResolvedModel, weights: int) -> GgufHeader:
     sizes = model.config.get(GGUF)
     known = sizes if isinstance(sizes, Mapping) else {}
-    return GgufHeader(known, weights, model.config.get(GGUF_PARTS) or {})
+    architecture = str(model.config.get("model_type") or "")
+    return GgufHeader(known, weights, model.config.get(GGUF_PARTS) or {}, architecture)
 
 
 def _part(term: Term, size: int, reason: str) -> Term:

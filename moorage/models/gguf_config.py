@@ -4,7 +4,7 @@ Thus all later steps (mode, context, sizes) read one kind of configuration. Sour
 `docs/gguf.md` of ggml; of the pooling types: `llama.h` of llama.cpp.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from moorage.common.failures import Cause, Failure
@@ -23,8 +23,9 @@ TOKENS = "tokenizer.ggml.tokens"
 PROJECTOR = "clip"
 """Architecture of the files that turn images and audio into embeddings (`mmproj`)."""
 
-NO_POOLING, RANK = 0, 4
-"""The pooling types of generative models and of rerankers; those between are of embeddings."""
+NO_POOLING, LAST, RANK = 0, 3, 4
+"""The pooling types of generative models, of the last token, and of rerankers; those between the
+first and `RANK` are of embeddings."""
 
 SUFFIXES = {NO_POOLING: "ForCausalLM", RANK: "ForSequenceClassification"}
 
@@ -101,6 +102,11 @@ def _elements(kind: str) -> Config:
     return (
         {"dtype": PLAIN[kind]} if kind in PLAIN else {"quantization_config": {"quant_method": kind}}
     )
+
+
+def lacks_pooling(architectures: Iterable[str]) -> bool:
+    """Whether the header of a model with these architectures names no pooling."""
+    return any(name.endswith(SUFFIXES[NO_POOLING]) for name in architectures)
 
 
 def has_template(metadata: Metadata) -> bool:

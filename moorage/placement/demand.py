@@ -204,6 +204,8 @@ class Subject:
             Failure: `BAD_SPEC` when an engine argument is malformed.
         """
         wanted = memory_request(self.spec, self.profile)
+        if not engine.divides_heads:
+            wanted = replace(wanted, attention_heads=0, vision_heads=0)
         versions = engine_versions(self.spec, engine, fleet)
         of_vllm = {kind: engine.vllm_versions(those) for kind, those in versions.items()}
         return Demand(self._memory(engine, fleet, versions), wanted, of_vllm)

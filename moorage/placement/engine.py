@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.versions import version_key
+from moorage.inventory.devices import DEVICE_VARIABLES
 from moorage.inventory.fleet_engines import EngineVersion
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory.options import LoraOptions
@@ -47,6 +48,9 @@ class EngineTraits(ABC):
 
     formats: ClassVar[frozenset[str]] = frozenset({SAFETENSORS, "bin", "pt"})
     """Formats of weights that it loads."""
+
+    divides_heads: ClassVar[bool] = True
+    """Whether accelerators share the heads of each layer; else each of them holds whole layers."""
 
     offloads_layers: ClassVar[bool] = False
     """Whether some layers of a model can stay in RAM while the others are on accelerators."""
@@ -130,6 +134,17 @@ def refuse_owned_arguments(spec: EngineSpec) -> None:
                 f"engine.args: {flag} would move the engine away from where it is looked for",
                 suggestion=f"Set {field} instead.",
             )
+
+
+def refuse_owned_variables(spec: ModelSpec) -> None:
+    """Raise `BAD_SPEC` for variables by which the engine would see accelerators of other claims."""
+    owned = sorted(DEVICE_VARIABLES & spec.engine.env.keys())
+    if owned and spec.placement.accelerators != 0:
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"engine.env: {owned[0]} would move the engine away from the accelerators it claims",
+            suggestion="List them in `placement.accelerators` instead, such as `[gpu-1:cuda:0]`.",
+        )
 
 
 def require_format(engine: EngineTraits, profile: ModelProfile) -> None:

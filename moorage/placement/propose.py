@@ -15,6 +15,7 @@ from moorage.placement.demand import Subject
 from moorage.placement.engine import (
     Engines,
     refuse_owned_arguments,
+    refuse_owned_variables,
     require_configured,
     require_format,
     require_mode,
@@ -69,6 +70,7 @@ def propose(
     """
     spec, profile = subject.spec, subject.profile
     refuse_owned_arguments(spec.engine)
+    refuse_owned_variables(spec)
     require_configured(spec.engine, fleet)
     engine, origin, why = choose_engine(spec, profile, fleet, engines)
     require_format(engine, profile)

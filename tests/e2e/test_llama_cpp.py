@@ -101,6 +101,15 @@ def test_a_model_that_embeds_or_ranks_proves_it(
     release = workplace.json("deploy", spec)["release"]
     assert release["profile"]["mode"] == mode
     assert release["readiness"][0]["probes"][-1]["detail"] == proof
+    # More tokens than llama-server computes at once by default.
+    long = "a b c " * 200
+    requests: dict[str, tuple[str, dict[str, Any]]] = {
+        "embedding": ("embeddings", {"input": long}),
+        "reranking": ("rerank", {"query": "a", "documents": [long]}),
+    }
+    path, body = requests[mode]
+    url = f"{release['workloads'][0]['endpoint']}/v1/{path}"
+    assert httpx.post(url, json={"model": "tiny", **body}, timeout=60).status_code == 200
 
 
 @pytest.mark.docker

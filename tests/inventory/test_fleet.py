@@ -9,6 +9,8 @@ from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet, Host, at_site
 from moorage.inventory.fleet_engines import EngineVersion, EngineVersions
 
+TYPES = ("cuda", "rocm")
+
 
 def test_without_a_file_the_fleet_is_this_machine() -> None:
     (host,) = Fleet().hosts
@@ -38,6 +40,10 @@ def test_both_ends_of_the_ports_are_included(ports: str) -> None:
         ({"bind": "gpu-1.example"}, "pattern"),
         ({"runtimes": ["podman"]}, "docker"),
         ({"accelerators": [{"index": 0}]}, "memory"),
+        (
+            {"accelerators": [{"index": 0, "type": kind, "memory": "80GiB"} for kind in TYPES]},
+            "the accelerator index 0 is used more than once",
+        ),
         ({"accelerators": [{"index": 0, "memory": 80}]}, "without a unit it counts bytes"),
         ({"accelerators": [{"index": -1, "memory": "80GiB"}]}, "greater than or equal to 0"),
         ({"accelerators": [{"index": 0, "memory": "80GiB", "type": "CUDA"}]}, "pattern"),

@@ -20,11 +20,13 @@ from tests.builders import (
     a_companion,
     a_fleet,
     a_host,
+    a_placement,
     a_profile,
     a_spec,
     an_accelerator,
 )
 
+GPUS = a_host(gpus=4)
 ACME = {
     "1.9": {"image": "acme:9", "entrypoint": "/acme"},
     "1.10": {"image": "acme:10", "run_command": "/acme {{model_path}}"},
@@ -119,3 +121,25 @@ def test_an_adapter_has_the_format_that_its_engine_loads(
     with refused if advice else nullcontext() as caught:
         require_adapter_format(ENGINES[name], companions)
     assert advice in str(caught and caught.value.suggestion)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "HIP_VISIBLE_DEVICES"),
+        *("ASCEND_RT_VISIBLE_DEVICES", "ZE_AFFINITY_MASK", "HABANA_VISIBLE_DEVICES"),
+    ],
+)
+def test_no_variable_moves_an_engine_to_accelerators_that_it_did_not_claim(name: str) -> None:
+    placement = {"accelerators": ["gpu-1:cuda:2"]}
+    with pytest.raises(Failure) as caught:
+        a_placement(a_spec(engine={"env": {name: "0"}}, placement=placement), GPUS)
+    assert caught.value.cause is Cause.BAD_SPEC
+    assert caught.value.detail.startswith(f"engine.env: {name} ")
+    assert "placement.accelerators" in caught.value.suggestion
+
+
+def test_an_engine_on_cpu_may_hide_the_accelerators_from_itself() -> None:
+    hidden = {"name": "vllm", "env": {"CUDA_VISIBLE_DEVICES": ""}}
+    (seat,) = a_placement(a_spec(engine=hidden, placement={"accelerators": 0}), GPUS).seats
+    assert seat.accelerators == ()

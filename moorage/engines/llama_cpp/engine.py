@@ -22,10 +22,10 @@ from moorage.engines.llama_cpp.companions import (
 from moorage.engines.llama_cpp.options import ALIASES, RULES, RULES_OF_WHEEL, build_of
 from moorage.engines.request import LaunchRequest
 from moorage.engines.schema.argument import Rules
-from moorage.memory.gguf import CELLS, PROCESS, PROMPT_CACHE
+from moorage.memory.gguf import BATCH, CELLS, PROCESS, PROMPT_CACHE
 from moorage.memory.options import wanted_concurrency
 from moorage.models.files import GGUF, model_file, projector_file
-from moorage.models.gguf_config import NO_POOLING, SUFFIXES
+from moorage.models.gguf_config import lacks_pooling
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
 from moorage.spec import EngineName, Mode, ModelSpec
@@ -63,6 +63,7 @@ class LlamaCpp(Engine):
     argument_rules = RULES
     planned_by_version = True
     adapter_format = GGUF
+    divides_heads = False
     offloads_layers = True
     features = frozenset(
         {"lora", "placement.partial_offload", "speculative", "speculative.min_acceptance"}
@@ -134,6 +135,7 @@ def _derived(request: LaunchRequest) -> tuple[Flag, ...]:
         *draft_flags(request),
         *adapter_flags(request),
         *_mode(request.profile),
+        *_batch(request),
         derived_flag("its share of the claim", "--cache-ram", str(PROMPT_CACHE // MIB)),
         default_flag("requests in flight and tokens are read there", "--metrics"),
         default_flag("no page of a foreign site may ask the model", "--cors-origins", "localhost"),
@@ -176,9 +178,12 @@ def _layers(request: LaunchRequest) -> tuple[Flag, ...]:
     if seat.layers:
         why = f"{seat.layers} of {request.profile.layers} layers fit, and the output counts as one"
         layers = seat.layers + 1
+    shares = ",".join("1" for _ in seat.accelerators)
+    equal = "equal numbers of layers, as claimed, whatever is free"
     return (
         derived_flag(why, "--n-gpu-layers", str(layers)),
         derived_flag("the claim decides, not what is free", "--fit", "off"),
+        *[derived_flag(equal, "--tensor-split", shares)] * (len(seat.accelerators) > 1),
     )
 
 
@@ -190,7 +195,22 @@ def _threads(request: LaunchRequest) -> tuple[Flag, ...]:
 def _mode(profile: ModelProfile) -> Iterator[Flag]:
     if option := MODES.get(profile.mode):
         yield derived_flag(f"the model is served for {profile.mode}", option)
-    has_none = any(name.endswith(SUFFIXES[NO_POOLING]) for name in profile.architectures)
-    if profile.mode == Mode.EMBEDDING and has_none:
+    if _needs_pooling(profile):
         reason = "the header says no way to make one vector of a text; vLLM takes this one, too"
         yield derived_flag(reason, "--pooling", "last")
+
+
+def _batch(request: LaunchRequest) -> Iterator[Flag]:
+    """Room in a batch for a whole input, unless the claim counts on the usual batch."""
+    profile, seat = request.profile, request.seat
+    need = seat.cpu_need or seat.need
+    usual = BATCH if _needs_pooling(profile) else seat.tokens or profile.context
+    size = need.batch.tokens if need else usual
+    if profile.mode in MODES and size > BATCH:
+        reason = "an input is computed at once, so a batch holds a whole context"
+        for option in ("--batch-size", "--ubatch-size"):
+            yield derived_flag(reason, option, str(size))
+
+
+def _needs_pooling(profile: ModelProfile) -> bool:
+    return profile.mode == Mode.EMBEDDING and lacks_pooling(profile.architectures)

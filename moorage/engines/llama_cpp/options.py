@@ -9,6 +9,7 @@ from moorage.spec import EngineName
 
 ALIASES: dict[str, tuple[str, ...]] = {
     "--alias": ("-a",),
+    "--batch-size": ("-b",),
     "--cache-ram": ("-cram",),
     "--ctx-size": ("-c",),
     "--embedding": ("--embeddings",),
@@ -18,12 +19,14 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "--reranking": ("--rerank",),
     "--spec-draft-p-min": ("--draft-p-min",),
     "--threads": ("-t",),
+    "--ubatch-size": ("-ub",),
     "--verbosity": ("-lv", "--log-verbosity"),
 }
 """Other names of the options that moorage sets."""
 
 ADDRESS = "moorage decides how the engine is reached, and asks it there"
 COUNTED = "the claim has to hold the layers, so placement decides how many go there"
+DIVIDED = "each accelerator was claimed for an equal number of layers"
 ENDS = "the server would print something and end"
 FETCHES = "it would fetch something that nobody has verified"
 OWN_FILES = "it names a file that the engine's container does not have"
@@ -44,6 +47,7 @@ REFUSED: tuple[tuple[str, str, str], ...] = (
     ("speculative.model", "the draft model comes with the spec", "--spec-draft-model"),
     ("lora", "the adapters come with the spec", "--lora --lora-scaled"),
     ("placement.partial_offload", COUNTED, "--n-gpu-layers --spec-draft-ngl"),
+    ("placement.accelerators", DIVIDED, "--tensor-split"),
     ("", UNCLAIMED, "--moe-cache-mib --rpc"),
     ("", ENDS, "--help --version --license --list-devices --cache-list --completion-bash"),
     ("", PROGRAMS, "--tools --tools-runtime --agent"),

@@ -6,9 +6,11 @@ are installed.
 
 import re
 from collections import defaultdict
+from collections.abc import Sequence
 
 from moorage.common.units import KIB
 from moorage.inventory.model_store import MANIFEST
+from moorage.inventory.snapshot import Accelerator
 from moorage.inventory.survey.amd import amd_cards, amd_smi_found, rocm_smi_found, with_nodes
 from moorage.inventory.survey.ascend import ascend_found
 from moorage.inventory.survey.facts import Found, HostFacts, read_routes
@@ -109,17 +111,30 @@ def read_probe(answer: str) -> HostFacts:
 
 
 def read_vendors(answer: str, ram: tuple[int, int]) -> Found:
-    """The accelerators in the output of `VENDOR_SCRIPT`."""
+    """The accelerators in the output of `VENDOR_SCRIPT`: those of the first vendor that has any.
+
+    Each vendor counts from 0, and claims know an accelerator by its index alone.
+    """
     sections = _sections(answer)
     nvidia = nvidia_found(
         sections["nvidia"], sections["nvidia-runtime"], sections["nvidia-topology"], ram
     )
     found = (nvidia, _amd(sections), ascend_found(sections["ascend"]))
+    used, *others = (*(one.accelerators for one in found if one.accelerators), ())
+    left_out = (_left_out(other, used) for other in others if other)
     return Found(
-        accelerators=tuple(item for one in found for item in one.accelerators),
-        troubles=tuple(trouble for one in found for trouble in one.troubles),
+        accelerators=used,
+        troubles=(*(trouble for one in found for trouble in one.troubles), *left_out),
         unified_memory=nvidia.unified_memory,
         links=nvidia.links,
+    )
+
+
+def _left_out(others: Sequence[Accelerator], used: Sequence[Accelerator]) -> str:
+    names = ", ".join(f"{item.type}:{item.index}" for item in others)
+    return (
+        f"{names} are left out: a host has accelerators of one type, here {used[0].type};"
+        " `accelerators` in the fleet file can list these instead"
     )
 
 
