@@ -1,5 +1,6 @@
 """`moorage gateway`: one address for all models."""
 
+import platform
 from pathlib import Path
 from typing import Annotated
 
@@ -141,9 +142,13 @@ def down(
     ] = 30.0,
     as_json: AsJson = False,
 ) -> None:
-    """Stop a gateway of this machine. The models serve on at their own addresses."""
+    """Stop a gateway of this machine. The models serve on at their own addresses.
+
+    A gateway of another machine, whose service has ended, is removed from the ledger.
+    """
     ledger = open_ledger()
-    if not ledger.gateways.get(name):
+    gateway = ledger.gateways.get(name)
+    if not gateway:
         raise Failure(
             Cause.BAD_SETTING,
             f"there is no gateway '{name}'",
@@ -152,6 +157,11 @@ def down(
     cut_off = take_down(ledger, Settings().root, name, drain_seconds)
     if as_json:
         return dump({"gateway": name, "requests_cut_off": cut_off})
+    if gateway.machine != platform.node():
+        return say(
+            f"gateway {name} of {gateway.machine} is removed from the ledger; an Envoy that still"
+            " runs there keeps its last routes and keys"
+        )
     return say(
         f"gateway {name} is down" + (f"; {cut_off} requests were cut off" if cut_off else "")
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import socket
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -64,6 +65,15 @@ def test_a_gateway_that_is_taken_down_asks_for_keys_to_its_end(followed: Followe
     followed.ledger.gateways.drop("main")
     followed.service.step()
     assert followed.http.post("/v1/completions", json=ASKED).status_code == 401
+
+
+def test_a_gateway_that_another_machine_removed_ends_by_itself(
+    followed: Followed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("moorage.adapters.gateway.service.ABANDONED_SECONDS", 0)
+    followed.ledger.gateways.drop("main")
+    followed.service.run(threading.Event())
+    assert not followed.processes.envoy.runs()
 
 
 def test_what_nobody_has_asked_has_no_last_request(followed: Followed) -> None:
