@@ -178,7 +178,7 @@ def status(as_json: AsJson = False) -> None:
     if as_json:
         return dump(
             [
-                {**one.model_dump(mode="json"), "url": f"{one.url}/v1", "state": state}
+                {**one.model_dump(mode="json"), "url": _url(one), "state": state}
                 for one, state in found
             ]
         )
@@ -188,7 +188,7 @@ def status(as_json: AsJson = False) -> None:
             (
                 one.name,
                 one.options.host.name if one.options.host else one.machine,
-                f"{one.url}/v1",
+                _url(one),
                 "with a key" if one.options.requires_key else "everybody",
                 state,
                 str(count),
@@ -197,3 +197,8 @@ def status(as_json: AsJson = False) -> None:
         ],
         empty="There is no gateway. Start one with `moorage gateway up`.",
     )
+
+
+def _url(gateway: Gateway) -> str:
+    """Base URL for this machine; for its own machine where no other one reaches the gateway."""
+    return f"{gateway.url_from(platform.node()) or gateway.url}/v1"
