@@ -128,7 +128,8 @@ class GatewayService:
         if changed:
             self._take_over()
         assert self._admin
-        draining = self._files.prune(self._admin) | self._passed_on()
+        removed = self._reader.remove_key
+        draining = self._files.prune(self._admin, removed) | self._passed_on()
         self._next_look = time.monotonic() + self._envoy.folder.pause_seconds
         if time.monotonic() >= self._next_count:
             self._next_count = time.monotonic() + COUNT_SECONDS
