@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from moorage.adapters.system.environment import add_variables
 from moorage.cli.commands import Commands, Target
 
 COMMANDS = {
@@ -96,7 +97,7 @@ def main(
     # Turn off Prefect's usage data, and with it the notice about them.
     os.environ.setdefault("DO_NOT_TRACK", "1")
     if ephemeral and not version:
-        os.environ["MOORAGE_SERVER"] = "temporary"
+        add_variables({"MOORAGE_SERVER": "temporary"})
 
 
 if __name__ == "__main__":

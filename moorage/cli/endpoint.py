@@ -1,5 +1,6 @@
 """`moorage endpoint` and `chat`: a model's URL, its API key, and a chat with it."""
 
+import platform
 from typing import Annotated
 
 import typer
@@ -57,8 +58,9 @@ def endpoint(
 
 
 def gateway_addresses(ledger: Ledger) -> list[str]:
-    """Base URLs of the gateways that follow the ledger, for OpenAI clients."""
-    return [f"{one.url}/v1" for one in ledger.gateways.all() if one.epoch and not one.problem]
+    """Base URLs, for OpenAI clients on this machine, of the gateways that follow the ledger."""
+    following = [one for one in ledger.gateways.all() if one.epoch and not one.problem]
+    return [f"{url}/v1" for one in following if (url := one.url_from(platform.node()))]
 
 
 def key_of(row: ReleaseRow, given: str = "") -> str:
@@ -133,10 +135,11 @@ def chat(
 def _way_to(name: str, api_key: str) -> tuple[ReleaseRow, str, str]:
     """The release to chat with, its base URL, and the API key."""
     ledger = open_ledger()
-    gateway = next(filter(lambda one: _is_open(one, api_key), ledger.gateways.all()), None)
+    usable = (one for one in ledger.gateways.all() if _is_open(one, api_key))
+    gateway = next(filter(None, (one.url_from(platform.node()) for one in usable)), None)
     served = ledger.releases.running(name)
     if gateway and (served is None or all(one.speaks_openai for one in served.serving)):
-        return ledger.releases.asleep(name) or running_release(name), gateway.url, api_key
+        return ledger.releases.asleep(name) or running_release(name), gateway, api_key
     row = running_release(name)
     return row, row.serving[0].endpoint, key_of(row, api_key)
 

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from moorage.adapters.prefect.home_server import CLIENT_DEFAULTS, kept_server, running_server
 from moorage.adapters.prefect.new_database import provide_database
 from moorage.adapters.prefect.settings_files import may_know_a_server
+from moorage.adapters.secrets import has_api
+from moorage.adapters.system.environment import add_variables, given_environment
 from moorage.adapters.system.settings import Settings
 from moorage.cli.fork_server import fork_later_commands
 from moorage.cli.interruption import (
@@ -71,7 +73,7 @@ def run_flow(
         as_json: Whether the output is for a program; then progress is not shown.
         failed_too: Whether to return the result of a failed run instead of raising its failure.
     """
-    environment = dict(os.environ)
+    environment = given_environment()
     _prepare_prefect()
     shown = _shown_start(as_json=as_json)
     with nothing_begun(as_json=as_json), shown, _server(module) as elsewhere:
@@ -136,9 +138,7 @@ def _server(module: str) -> Iterator[bool]:
         start = partial(pool.submit, kept_server, settings.root, settings.server_idle_seconds)
         kept = settings.server == "kept"
         starting = start() if kept and not may_know_a_server(Path.cwd(), os.environ) else None
-        from prefect.settings import get_current_settings  # noqa: PLC0415  (imports Prefect)
-
-        elsewhere = bool(get_current_settings().api.url)
+        elsewhere = has_api()
         if elsewhere or not kept:
             yield elsewhere
             from moorage.adapters.prefect.api_login import sign_in  # noqa: PLC0415  (as above)
@@ -198,14 +198,16 @@ def _prefect_failures() -> Iterator[None]:
 
 
 def _prepare_prefect() -> None:
-    for name, value in CLIENT_DEFAULTS.items():
-        os.environ.setdefault(name, value)
+    _add_missing(CLIENT_DEFAULTS)
     # Prefect makes only the last folder of its home path, and retries forever if that fails.
     Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser().mkdir(
         parents=True, exist_ok=True
     )
-    if not os.environ.get("PREFECT_API_URL"):
-        for name, value in provide_database().items():
-            os.environ.setdefault(name, value)
+    if Settings().server == "temporary" and not os.environ.get("PREFECT_API_URL"):
+        _add_missing(provide_database())
     # It warns about events that are still being sent when a command ends; they do arrive.
     logging.getLogger("EventsWorker").setLevel(logging.ERROR)
+
+
+def _add_missing(variables: Mapping[str, str]) -> None:
+    add_variables({name: value for name, value in variables.items() if name not in os.environ})

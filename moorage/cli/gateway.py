@@ -1,5 +1,6 @@
 """`moorage gateway`: one address for all models."""
 
+import platform
 from pathlib import Path
 from typing import Annotated
 
@@ -141,9 +142,13 @@ def down(
     ] = 30.0,
     as_json: AsJson = False,
 ) -> None:
-    """Stop a gateway of this machine. The models serve on at their own addresses."""
+    """Stop a gateway of this machine. The models serve on at their own addresses.
+
+    A gateway of another machine, whose service has ended, is removed from the ledger.
+    """
     ledger = open_ledger()
-    if not ledger.gateways.get(name):
+    gateway = ledger.gateways.get(name)
+    if not gateway:
         raise Failure(
             Cause.BAD_SETTING,
             f"there is no gateway '{name}'",
@@ -152,6 +157,11 @@ def down(
     cut_off = take_down(ledger, Settings().root, name, drain_seconds)
     if as_json:
         return dump({"gateway": name, "requests_cut_off": cut_off})
+    if gateway.machine != platform.node():
+        return say(
+            f"gateway {name} of {gateway.machine} is removed from the ledger; an Envoy that still"
+            " runs there keeps its last routes and keys"
+        )
     return say(
         f"gateway {name} is down" + (f"; {cut_off} requests were cut off" if cut_off else "")
     )
@@ -168,7 +178,7 @@ def status(as_json: AsJson = False) -> None:
     if as_json:
         return dump(
             [
-                {**one.model_dump(mode="json"), "url": f"{one.url}/v1", "state": state}
+                {**one.model_dump(mode="json"), "url": _url(one), "state": state}
                 for one, state in found
             ]
         )
@@ -178,7 +188,7 @@ def status(as_json: AsJson = False) -> None:
             (
                 one.name,
                 one.options.host.name if one.options.host else one.machine,
-                f"{one.url}/v1",
+                _url(one),
                 "with a key" if one.options.requires_key else "everybody",
                 state,
                 str(count),
@@ -187,3 +197,8 @@ def status(as_json: AsJson = False) -> None:
         ],
         empty="There is no gateway. Start one with `moorage gateway up`.",
     )
+
+
+def _url(gateway: Gateway) -> str:
+    """Base URL for this machine; for its own machine where no other one reaches the gateway."""
+    return f"{gateway.url_from(platform.node()) or gateway.url}/v1"

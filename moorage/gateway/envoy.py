@@ -36,6 +36,9 @@ HEADERS_SECONDS = 30
 UNUSED_SECONDS = 300
 """How long a connection without requests stays open."""
 
+JSON_TYPE = r"(?i)application/([^;]+\+)?json\s*(;.*)?"
+"""Content types whose body names the model; many clients add a character set."""
+
 
 def bootstrap(folder: str) -> Document:
     """Configuration that Envoy starts with; it reads the rest from files that can be replaced.
@@ -154,7 +157,10 @@ def _filters() -> list[Document]:
         named(
             "envoy.filters.http.json_to_metadata",
             "extensions.filters.http.json_to_metadata.v3.JsonToMetadata",
-            request_rules={"rules": [_model_rule()]},
+            request_rules={
+                "rules": [_model_rule()],
+                "allow_content_types_regex": {"regex": JSON_TYPE},
+            },
         ),
         _lua(CHOOSE_MODEL),
         _lua(PREFIX_KEY),

@@ -129,6 +129,17 @@ class Gateway(Value):
         host = self.options.bind
         if host in LOOPBACK:
             host = self.options.host.bind if self.options.host else LOOPBACK[host]
+        return self._url(host)
+
+    def url_from(self, machine: str) -> str | None:
+        """Base URL for programs on a machine; None = only its own machine reaches the gateway."""
+        if machine == self.machine or self.options.host:
+            return self.url
+        if not self.options.is_exposed:
+            return None
+        return self._url(self.machine) if self.options.bind in LOOPBACK else self.url
+
+    def _url(self, host: str) -> str:
         scheme = "https" if self.options.is_encrypted else "http"
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.options.port}"
 

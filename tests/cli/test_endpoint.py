@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,11 +15,14 @@ from typer.testing import CliRunner, Result
 
 from moorage.adapters.ledger import Ledger
 from moorage.cli.app import app
+from moorage.cli.endpoint import _way_to
 from moorage.cli.output import WIDE, out
 from moorage.common.failures import ExitCode
-from moorage.gateway.gateway import Gateway
+from moorage.gateway.gateway import Gateway, GatewayOptions
 from tests.adapters.ledger.test_routes import started, switch
 from tests.adapters.ledger.test_sleep import asleep
+
+HERE = platform.node()
 
 
 @pytest.fixture
@@ -89,7 +93,7 @@ def test_it_starts_without_prefect(tmp_path: Path) -> None:
 
 def test_a_gateway_stands_for_the_replicas_unless_they_are_wanted(ledger: Ledger) -> None:
     switch(ledger, started(ledger))
-    ledger.gateways.put(Gateway(name="main", machine="box", epoch=3))
+    ledger.gateways.put(Gateway(name="main", machine=HERE, epoch=3))
     assert endpoint("tiny").output == "http://127.0.0.1:4000/v1\n"
     assert endpoint("tiny", "--direct").output == "http://gpu-1:40000/v1\n"
     assert json.loads(endpoint("tiny", "--json").output)["gateways"] == ["http://127.0.0.1:4000/v1"]
@@ -97,9 +101,21 @@ def test_a_gateway_stands_for_the_replicas_unless_they_are_wanted(ledger: Ledger
     assert endpoint("tiny").output == "http://gpu-1:40000/v1\n"
 
 
+def test_a_gateway_of_another_machine_is_named_if_this_one_reaches_it(ledger: Ledger) -> None:
+    switch(ledger, started(ledger))
+    far = Gateway(name="far", machine="box", epoch=3)
+    ledger.gateways.put(far)
+    assert endpoint("tiny").output == "http://gpu-1:40000/v1\n"
+    assert _way_to("tiny", "sk-mine")[1:] == ("http://gpu-1:40000", "sk-mine")
+    ledger.gateways.put(far.model_copy(update={"options": GatewayOptions(bind="0.0.0.0")}))
+    assert endpoint("tiny").output == "http://box:4000/v1\n"
+    assert _way_to("tiny", "sk-mine")[1:] == ("http://box:4000", "sk-mine")
+
+
 def test_a_model_that_sleeps_answers_through_the_gateway_only(ledger: Ledger) -> None:
     asleep(ledger)
+    ledger.gateways.put(Gateway(name="far", machine=f"not-{HERE}", epoch=3))
     assert "`moorage load tiny` wakes it" in endpoint("tiny", code=ExitCode.BAD_INPUT).output
-    ledger.gateways.put(Gateway(name="main", machine="box", epoch=3))
+    ledger.gateways.put(Gateway(name="main", machine=HERE, epoch=3))
     assert endpoint("tiny").output == "http://127.0.0.1:4000/v1\n"
     assert json.loads(endpoint("tiny", "--json").output)["state"] == "asleep"

@@ -11,21 +11,28 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 from threading import Semaphore
 from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import pytest
-from prefect import Flow
+from prefect import Flow, context
 from prefect.client.schemas.objects import State
 from prefect.exceptions import TerminationSignal
 from prefect.states import Completed
 from rich.console import Console
 from typer.testing import CliRunner
 
+from moorage.adapters.gateway.processes import GatewayProcesses
+from moorage.adapters.hosts.processes import ProcessRuntime
+from moorage.adapters.ledger.locks import Owner
+from moorage.adapters.prefect.home_server import RunningServer
+from moorage.adapters.system.environment import given_environment
 from moorage.adapters.system.process import command_line_user
 from moorage.adapters.system.settings import Settings
 from moorage.cli import flows
@@ -99,6 +106,40 @@ def test_a_command_that_ignores_the_end_of_its_terminal_goes_on() -> None:
         assert run_flow(losing_its_terminal, FLOW, as_json=True).result == "done"
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+@pytest.fixture
+def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Variables of a command that keeps Prefect's server; what it adds ends with the test."""
+    before = context.GLOBAL_SETTINGS_CONTEXT
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    for name, value in {"HOME": "home", "SERVER": "kept"}.items():
+        monkeypatch.setenv(f"MOORAGE_{name}", str(tmp_path / value) if name == "HOME" else value)
+    yield
+    context.GLOBAL_SETTINGS_CONTEXT = before
+
+
+@pytest.mark.usefixtures("environment")
+def test_each_flow_of_a_command_uses_the_server_that_runs_then_and_no_later_program_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, forked = given_environment(), Mock()
+    process = Owner(machine="", pid=1, started_at=1)
+    urls = [f"http://127.0.0.1:{port}/api" for port in (1, 2)]
+    servers = [RunningServer(url=url, process=process) for url in urls]
+    monkeypatch.setattr(flows, "kept_server", Mock(side_effect=servers))
+    monkeypatch.setattr(flows, "fork_later_commands", forked)
+    monkeypatch.setattr(ProcessRuntime, "start", service := Mock())
+
+    async def reviving_a_gateway() -> State[str]:
+        GatewayProcesses(tmp_path, "main").start_service()
+        return Completed(data=os.environ["PREFECT_API_URL"])
+
+    results = [run_flow(reviving_a_gateway, FLOW, as_json=True).result for _ in servers]
+    assert results == urls
+    assert [call.args for call in forked.call_args_list] == [(given,)] * 2
+    for call in service.call_args_list:
+        assert {**given, **call.args[1]} == {**given, "MOORAGE_HOME": str(tmp_path)}
 
 
 @pytest.mark.usefixtures("folder")

@@ -35,6 +35,25 @@ def test_the_options_tell_the_address_and_whether_callers_need_a_key(
 
 
 @pytest.mark.parametrize(
+    ("options", "url"),
+    [
+        ({}, None),
+        ({"bind": "::1"}, None),
+        ({"bind": "0.0.0.0"}, "http://box:4000"),
+        ({"bind": "::", "tls_secret": "gateway-tls"}, "https://box:4000"),
+        ({"bind": "10.1.2.3"}, "http://10.1.2.3:4000"),
+        ({"bind": "0.0.0.0", "host": HOST}, "http://10.1.2.9:4000"),
+    ],
+)
+def test_another_machine_does_not_take_its_own_loopback_for_the_gateway(
+    options: dict[str, object], url: str | None
+) -> None:
+    gateway = Gateway(name="main", machine="box", options=GatewayOptions.model_validate(options))
+    assert gateway.url_from("other") == url
+    assert gateway.url_from("box") == gateway.url
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"bind": "example.org"}, "does not appear to be an IPv4 or IPv6 address"),

@@ -95,6 +95,20 @@ def test_the_model_may_come_last_in_a_large_body(gateway: RunningGateway) -> Non
     assert len(engine.requests[0][2]) == len(body)
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "application/json; charset=utf-8",
+        "Application/JSON;charset=UTF-8",
+        "application/vnd.api+json ; version=1",
+    ],
+)
+def test_the_content_type_of_json_may_have_parameters(gateway: RunningGateway, kind: str) -> None:
+    with TestEngine("one") as engine:
+        gateway.serve(model("llama", backend("llama-1", engine.port)))
+        assert gateway.ask("llama", headers={"content-type": kind}).json()["by"] == "one"
+
+
 def test_the_model_may_be_a_field_of_a_form(gateway: RunningGateway) -> None:
     with TestEngine("ears") as engine:
         gateway.serve(model("whisper", backend("whisper-1", engine.port)))

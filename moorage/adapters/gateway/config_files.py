@@ -111,10 +111,16 @@ class ConfigFiles:
             self._restore(before)
             raise
 
-    def prune(self, admin: Admin) -> dict[str, int]:
+    def prune(
+        self, admin: Admin, on_removed: Callable[[str], None] = lambda _: None
+    ) -> dict[str, int]:
         """Remove clusters of releases that get no new requests and had none in flight lately.
 
         A request that waits for its retry counts as in flight nowhere, but needs its cluster.
+
+        Args:
+            admin: The running Envoy.
+            on_removed: Called with each release whose cluster was removed; again if it fails.
 
         Returns:
             Requests in flight by release, for the releases that get no new requests.
@@ -130,6 +136,8 @@ class ConfigFiles:
         kept = [one for one in before if recent & one.releases]
         if len(kept) < len(before):
             self._take(clusters_step((*kept, table)), admin)
+            for release in closed.difference(*(one.releases for one in kept)):
+                on_removed(release)
             self._keep((*kept, table))
         return draining
 

@@ -54,6 +54,9 @@ class EnvoyFolder(Protocol):
     def rename(self, path: str, target: str) -> None:
         """Rename a file, and replace the target if it exists."""
 
+    def remove(self, path: str) -> None:
+        """Remove a file, if it exists."""
+
     def admin(self) -> httpx.BaseTransport:
         """Transport to Envoy's administration interface."""
 
@@ -101,6 +104,10 @@ class LocalFolder:
     def rename(self, path: str, target: str) -> None:
         """Rename a file, and replace the target if it exists."""
         (self._folder / path).replace(self._folder / target)
+
+    def remove(self, path: str) -> None:
+        """Remove a file, if it exists."""
+        (self._folder / path).unlink(missing_ok=True)
 
     def admin(self) -> httpx.BaseTransport:
         """Transport over the Unix socket of the administration interface, private to this user."""

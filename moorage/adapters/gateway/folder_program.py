@@ -6,6 +6,7 @@ engines that took Envoy over: they can write into Envoy's own folder and answer 
 what is read there has limits of bytes and time, and is no link and no pipe.
 """
 
+import contextlib
 import http.client
 import json
 import os
@@ -80,7 +81,10 @@ def serve(
 
 def answer(root: str, question: Question, body: bytes) -> Answer:
     """The answer to one question; what fails is in its `trouble`."""
-    does = {"write": _write, "state": _state, "read": _read, "rename": _rename, "ask": _ask}
+    does = {
+        **{"write": _write, "state": _state, "read": _read, "rename": _rename},
+        **{"remove": _remove, "ask": _ask},
+    }
     try:
         return does[question["do"]](root, question, body)
     except FileNotFoundError as error:
@@ -115,6 +119,12 @@ def _read(root: str, question: Question, _: bytes) -> Answer:
 
 def _rename(root: str, question: Question, _: bytes) -> Answer:
     os.replace(_inside(root, question["path"]), _inside(root, question["target"]))
+    return {}, b""
+
+
+def _remove(root: str, question: Question, _: bytes) -> Answer:
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(_inside(root, question["path"]))
     return {}, b""
 
 

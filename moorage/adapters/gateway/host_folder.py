@@ -51,6 +51,10 @@ class HostFolder:
         """Rename a file, and replace the target if it exists."""
         self._ask("rename", path=path, target=target)
 
+    def remove(self, path: str) -> None:
+        """Remove a file, if it exists."""
+        self._ask("remove", path=path)
+
     def admin(self) -> httpx.BaseTransport:
         """Transport to Envoy's administration interface, through the program on its host."""
         return HostAdmin(self._channel)

@@ -62,10 +62,18 @@ def bring_up(ledger: Ledger, home: Path, name: str, options: GatewayOptions) -> 
 def take_down(ledger: Ledger, home: Path, name: str, drain_seconds: float = DRAIN_SECONDS) -> int:
     """Stop a gateway of this machine once its requests have ended or time is up; idempotent.
 
+    A gateway of another machine is only removed from the ledger, once its service has ended.
+
     Returns:
         Number of requests that were cut off.
+
+    Raises:
+        Failure: `GATEWAY_REFUSED` when its service runs on another machine.
     """
     row = ledger.gateways.get(name)
+    here = platform.node()
+    if row and row.machine != here and ledger.locks.is_held(gateway_lock(name)):
+        raise _elsewhere(row, here)
     options = row.options if row else GatewayOptions()
     processes = GatewayProcesses(home, name, options)
     if options.image:
@@ -115,17 +123,21 @@ def _state(ledger: Ledger, gateway: Gateway, home: Path) -> str:
 def _require_same_place(before: Gateway, here: str, options: GatewayOptions) -> None:
     """Refuse options that need another machine or another container."""
     if before.machine != here:
-        raise Failure(
-            Cause.GATEWAY_REFUSED,
-            f"gateway {before.name} runs on {before.machine}",
-            suggestion=f"Take it down there, or choose another name here: --name NAME (on {here}).",
-        )
+        raise _elsewhere(before, here)
     if before.options.fixed_properties != options.fixed_properties:
         raise Failure(
             Cause.GATEWAY_REFUSED,
             f"gateway {before.name} runs {_form(before.options)}, not {_form(options)}",
             suggestion=f"Take it down first: `moorage gateway down --name {before.name}`.",
         )
+
+
+def _elsewhere(gateway: Gateway, here: str) -> Failure:
+    return Failure(
+        Cause.GATEWAY_REFUSED,
+        f"gateway {gateway.name} runs on {gateway.machine}",
+        suggestion=f"Take it down there, or choose another name here: --name NAME (on {here}).",
+    )
 
 
 def _require_free(name: str, options: GatewayOptions) -> None:

@@ -1,6 +1,5 @@
 """The programs of a gateway: its service on this machine, and Envoy."""
 
-import os
 import shutil
 import sys
 import time
@@ -16,6 +15,7 @@ from moorage.adapters.gateway.envoys import (
     ProcessEnvoy,
 )
 from moorage.adapters.hosts.processes import ProcessRuntime
+from moorage.adapters.system.environment import given_environment
 from moorage.common.values import Origin
 from moorage.engines.flags import Variable
 from moorage.engines.launch import planned_workload
@@ -27,7 +27,7 @@ SERVICE = "moorage.adapters.gateway.service"
 FOLDER = "gateways"
 RUN = "run"
 HANDED_ON = ("MOORAGE_", "PREFECT_", "DOCKER_")
-"""Prefixes of the variables handed to the service, in addition to those of every process."""
+"""Prefixes of the user's variables handed to the service, in addition to those of every process."""
 
 
 def gateway_lock(name: str) -> str:
@@ -68,7 +68,7 @@ class GatewayProcesses:
         """
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.folder.chmod(0o700)
-        found = {n: v for n, v in os.environ.items() if n.startswith(HANDED_ON)}
+        found = {n: v for n, v in given_environment().items() if n.startswith(HANDED_ON)}
         found["MOORAGE_HOME"] = str(self._home)
         # Passed as secrets, so no value is written to a file: the ledger's URL may have a password.
         variables = [

@@ -39,6 +39,10 @@ POLL_SECONDS = 0.1
 START_SECONDS = 20.0
 LOCK_SECONDS = 30.0
 COUNT_SECONDS = 1.0
+ABANDONED_SECONDS = 10.0
+"""How long a gateway without a row waits for `gateway down` here, before it ends by itself."""
+
+DRAIN_SECONDS = 30.0
 USE_STEP = timedelta(seconds=10)
 """Precision with which the ledger knows the last request of a release."""
 
@@ -76,9 +80,13 @@ class GatewayService:
         self._options: GatewayOptions | None = None
         self._table: RoutingTable | None = None
         self._reported = Gateway(name=name, machine="")
+        self._dropped_at: float | None = None
 
     def run(self, ended: threading.Event) -> None:
         """Follow the ledger until `ended` is set; a lock makes this service the only writer.
+
+        If another machine has removed the gateway, Envoy is stopped: it would serve callers whose
+        keys are revoked.
 
         Raises:
             LockHeld: Another service of this gateway runs.
@@ -88,6 +96,10 @@ class GatewayService:
             self._doorman_server.start()
             while not ended.is_set():
                 self.step()
+                if self._is_abandoned():
+                    logger.warning("no gateway of this name is in the ledger: it ends")
+                    self._processes.stop_envoy(DRAIN_SECONDS)
+                    return
                 ended.wait(POLL_SECONDS)
 
     def step(self) -> None:
@@ -101,6 +113,11 @@ class GatewayService:
                 logger.warning(problem)
             self._report(self._reported.epoch, self._reported.draining, problem)
 
+    def _is_abandoned(self) -> bool:
+        """Whether the ledger has had no row of this gateway for long."""
+        at = self._dropped_at
+        return at is not None and time.monotonic() - at >= ABANDONED_SECONDS
+
     def _follow(self) -> None:
         epoch = self._ledger.gateways.epoch()
         changed = epoch != self._reported.epoch or self._reported.problem or self._usage_counts
@@ -111,7 +128,8 @@ class GatewayService:
         if changed:
             self._take_over()
         assert self._admin
-        draining = self._files.prune(self._admin) | self._passed_on()
+        removed = self._reader.remove_key
+        draining = self._files.prune(self._admin, removed) | self._passed_on()
         self._next_look = time.monotonic() + self._envoy.folder.pause_seconds
         if time.monotonic() >= self._next_count:
             self._next_count = time.monotonic() + COUNT_SECONDS
@@ -157,7 +175,9 @@ class GatewayService:
         """
         row = self._ledger.gateways.get(self._name)
         if row is None:
+            self._dropped_at = self._dropped_at or time.monotonic()
             raise Failure(Cause.GATEWAY_REFUSED, f"gateway {self._name} is taken down")
+        self._dropped_at = None
         # A change of options clears the recorded problem; if it persists, it is reported again.
         self._reported = self._reported.model_copy(update={"problem": row.problem})
         return row.options

@@ -67,6 +67,11 @@ class TableReader:
         """Forget the key files, so that the next read writes them again."""
         self._files.clear()
 
+    def remove_key(self, release: str) -> None:
+        """Remove the key file of a release that Envoy no longer knows."""
+        self._files.pop(release, None)
+        self._place.remove(_key_path(release))
+
     def read(self, options: GatewayOptions) -> RoutingTable:
         """Read the current table from the ledger.
 
@@ -161,9 +166,13 @@ class TableReader:
             key = read_secrets([secret])[secret]
         except Failure as failure:
             return _KeyFile(secret, problem=f"its key: {failure}", read_at=self._clock())
-        path = f"{KEYS}/{release}.json"
+        path = _key_path(release)
         self._place.write(path, engine_key(key))
         return _KeyFile(secret, f"{self._place.root}/{path}")
+
+
+def _key_path(release: str) -> str:
+    return f"{KEYS}/{release}.json"
 
 
 def _backend(route: Route, key: _KeyFile) -> Backend | None:

@@ -31,6 +31,7 @@ from moorage.adapters.prefect.home_server import (
 )
 from moorage.adapters.prefect.new_database import may_have_database
 from moorage.adapters.secrets import KEPT_VARIABLE, has_api, remember
+from moorage.adapters.system.environment import add_variables
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import is_loopback
@@ -284,7 +285,7 @@ def _authorities(url: str) -> dict[str, str]:
 
 def _set(variables: dict[str, str]) -> None:
     """Set variables for this process and its children, and refresh Prefect's settings (40 ms)."""
-    os.environ.update(variables)
+    add_variables(variables)
     if prepared := _prepared.get(frozenset(variables.items())):
         context.GLOBAL_SETTINGS_CONTEXT = prepared
     else:

@@ -10,7 +10,6 @@ and the UI shows every run. It exits by itself after some time without requests.
 """
 
 import contextlib
-import os
 import re
 import secrets
 import socket
@@ -29,6 +28,8 @@ from moorage.adapters.files.safe_files import open_private, read_private, unsafe
 from moorage.adapters.hosts.reachability import listen
 from moorage.adapters.ledger.locks import Owner
 from moorage.adapters.prefect import api_server
+from moorage.adapters.prefect.new_database import provide_database
+from moorage.adapters.system.environment import given_environment
 from moorage.adapters.system.listeners import is_listening
 from moorage.adapters.system.process import INTERPRETER
 from moorage.common.failures import Cause, Failure
@@ -244,7 +245,7 @@ def _launch(home: Path, login: str, idle_seconds: float) -> RunningServer:
     with open_private(server_log(home), "wb") as log:
         process = subprocess.Popen(
             [*INTERPRETER, "-m", api_server.__name__, *arguments],
-            env={**QUIET, **os.environ, SERVER_VARIABLE: login},
+            env={**QUIET, **provide_database(), **given_environment(), SERVER_VARIABLE: login},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

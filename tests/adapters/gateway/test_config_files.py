@@ -92,6 +92,7 @@ def test_a_release_keeps_its_cluster_until_its_last_request_was_a_while_ago(tmp_
     admin = cast(Admin, still)
     files.apply(table(model("llama", backend("llama-1", 40000))), None)
     files.apply(table(model("llama", backend("llama-2", 40001))), None)
+    removed: list[str] = []
 
     def clusters() -> bool:
         return "llama-1" in (tmp_path / "config" / "clusters.json").read_text()
@@ -102,7 +103,7 @@ def test_a_release_keeps_its_cluster_until_its_last_request_was_a_while_ago(tmp_
     assert (files.prune(admin), clusters()) == ({"llama-1": 2}, True)
     still.active = {}  # one may wait for its next try
     now[0] += QUIET_SECONDS / 2
-    assert (files.prune(admin), clusters()) == ({}, True)
+    assert (files.prune(admin, removed.append), clusters(), removed) == ({}, True, [])
     now[0] += QUIET_SECONDS
-    assert (files.prune(admin), clusters()) == ({}, False)
+    assert (files.prune(admin, removed.append), clusters(), removed) == ({}, False, ["llama-1"])
     assert [one.releases for one in files.tables()] == [{"llama-2"}]

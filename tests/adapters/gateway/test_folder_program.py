@@ -47,6 +47,7 @@ def test_a_file_is_its_users_alone_and_replaces_the_one_before(tmp_path: Path) -
 
 def test_a_file_that_is_not_there_is_absent(tmp_path: Path) -> None:
     assert ask(tmp_path, "state", path="envoy/access.log")[0]["absent"]
+    assert ask(tmp_path, "remove", path="envoy/access.log") == ({}, b"")
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../other", "config/../../other"])
@@ -55,6 +56,7 @@ def test_no_path_leads_out_of_the_folder(tmp_path: Path, path: str) -> None:
         ask(tmp_path, "write", b"x", path=path),
         ask(tmp_path, "read", path=path, start=0, stop=9),
         ask(tmp_path, "rename", path="config", target=path),
+        ask(tmp_path, "remove", path=path),
     ):
         assert ("leads out" in header["trouble"], body) == (True, b"")
 

@@ -1,4 +1,4 @@
-"""The states of gateways, of which one is on a host that does not answer."""
+"""The states and the end of gateways that are elsewhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from moorage.adapters.gateway import lifecycle
-from moorage.adapters.gateway.lifecycle import gateway_states
+from moorage.adapters.gateway.lifecycle import gateway_states, take_down
+from moorage.adapters.gateway.processes import gateway_lock
 from moorage.adapters.ledger import Ledger
 from moorage.common.failures import Cause, Failure
 from moorage.gateway.gateway import Gateway, GatewayHost, GatewayOptions
@@ -43,6 +44,19 @@ def test_a_host_that_does_not_answer_delays_no_other_gateway(
     finally:
         answer.set()
     assert states == ["unknown: gpu-1 does not answer within 0.3 s", "down"]
+
+
+def test_a_gateway_of_another_machine_is_removed_only_once_its_service_has_ended(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    ledger.gateways.put(Gateway(name="main", machine="box"))
+    with ledger.locks.holding(gateway_lock("main"), wait_seconds=0):
+        with pytest.raises(Failure, match="gateway main runs on box") as refused:
+            take_down(ledger, tmp_path, "main")
+        assert refused.value.cause == Cause.GATEWAY_REFUSED
+        assert ledger.gateways.get("main")
+    assert take_down(ledger, tmp_path, "main") == 0
+    assert ledger.gateways.all() == ()
 
 
 def test_a_ledger_that_is_lost_meanwhile_is_a_failure(

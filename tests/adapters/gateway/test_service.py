@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import socket
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -16,6 +17,7 @@ from moorage.adapters.gateway.processes import GatewayProcesses
 from moorage.adapters.gateway.service import GatewayService
 from moorage.adapters.ledger import Ledger
 from moorage.gateway.gateway import Gateway, GatewayOptions
+from moorage.releases.states import ReleaseState
 from tests.adapters.ledger.test_routes import started, switch
 from tests.prefect_server import free_port
 
@@ -64,6 +66,25 @@ def test_a_gateway_that_is_taken_down_asks_for_keys_to_its_end(followed: Followe
     followed.ledger.gateways.drop("main")
     followed.service.step()
     assert followed.http.post("/v1/completions", json=ASKED).status_code == 401
+
+
+def test_a_gateway_that_another_machine_removed_ends_by_itself(
+    followed: Followed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("moorage.adapters.gateway.service.ABANDONED_SECONDS", 0)
+    followed.ledger.gateways.drop("main")
+    followed.service.run(threading.Event())
+    assert not followed.processes.envoy.runs()
+
+
+def test_the_key_of_a_release_goes_with_its_cluster(
+    followed: Followed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("moorage.adapters.gateway.config_files.QUIET_SECONDS", 0)
+    followed.processes.envoy.folder.write("keys/tiny.v1.json", {})
+    followed.ledger.releases.move("tiny.v1", ReleaseState.STOPPING, "retired")
+    followed.service.step()
+    assert list((followed.processes.folder / "keys").iterdir()) == []
 
 
 def test_what_nobody_has_asked_has_no_last_request(followed: Followed) -> None:
