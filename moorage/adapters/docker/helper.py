@@ -127,7 +127,7 @@ def _arguments(job: HelperJob) -> dict[str, Any]:
 def _run_to_end(container: Container, seconds: int) -> str:
     container.start()
     code = _exit_code(container, seconds)
-    output = log_of_container(container)
+    output = log_of_container(container, whole_lines=True)
     if code:
         raise Failure(
             Cause.RUNTIME_UNAVAILABLE, f"{container.name} ended with {code}: {output[-500:]}"
