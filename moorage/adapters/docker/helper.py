@@ -107,6 +107,8 @@ def helper_options(purpose: str, command: Sequence[str], *, writes: bool = False
         "cap_drop": [] if writes else ["ALL"],
         "security_opt": ["no-new-privileges"],
         "mem_limit": MEMORY,
+        # The library would add the proxies of this machine's ~/.docker/config.json, with passwords.
+        "use_config_proxy": False,
     }
 
 

@@ -44,7 +44,7 @@ class Job:
 
     The job's fields: `store` (a directory), `folder`, `commit`, `files` (as in `ModelFile`),
     `mirrors` (`name`, `urls` by file, `headers`, `tries`, `timeout`, `near`; the best first),
-    `workers`, `seconds`, `manifest` (a text).
+    `workers`, `seconds`, `manifest` (a text), `environment` (variables with proxies).
     """
 
     def __init__(self, job: dict[str, Any]) -> None:
@@ -54,6 +54,7 @@ class Job:
         self.workspace = self.place + ".partial"
         self.growing = os.path.join(self.workspace, ".incomplete")
         self.manifest = job["manifest"]
+        os.environ.update(job.get("environment", {}))
         self.mirrors = [Mirror(one) for one in job.get("mirrors", ())]
         self.workers = job.get("workers", 8)
         self.until = time.monotonic() + job.get("seconds", 3600)

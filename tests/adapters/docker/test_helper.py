@@ -11,7 +11,7 @@ from docker.errors import APIError
 from requests.exceptions import ConnectionError, ReadTimeout
 
 from moorage.adapters.docker import helper
-from moorage.adapters.docker.helper import HelperJob, run_helper
+from moorage.adapters.docker.helper import HelperJob, helper_options, run_helper
 from moorage.common.failures import Failure
 from moorage.inventory.access import Access
 from tests.log_stream import LogStream
@@ -84,6 +84,11 @@ def test_a_long_line_comes_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """The list of a store with many models is one line of JSON."""
     output = json.dumps(["a model"] * 9000) + "\n"
     assert run(monkeypatch, Daemon(0, output=output)) == output
+
+
+def test_no_password_of_a_proxy_gets_into_its_environment() -> None:
+    """Docker's library would take the proxies of `~/.docker/config.json`."""
+    assert helper_options("probe", ["true"])["use_config_proxy"] is False
 
 
 def test_a_daemon_that_is_gone_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

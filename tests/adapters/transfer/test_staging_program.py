@@ -124,6 +124,16 @@ def test_an_answer_that_breaks_off_is_requested_again(store: Store, answer: byte
     assert (store.place / WEIGHTS).read_bytes() == whole
 
 
+def test_the_proxies_of_its_job_lead_to_the_source(store: Store) -> None:
+    data = b"weights"
+    file = {"name": WEIGHTS, "size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    with answering(b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n" + data) as proxy:
+        mirror = store.mirror(urls={WEIGHTS: f"http://hub.invalid/{WEIGHTS}"})
+        variables = {"http_proxy": proxy, "no_proxy": ""}
+        reports = store.bring(files=[file], mirrors=[mirror], environment=variables)
+    assert reports[-1]["result"] == "staged"
+
+
 @contextlib.contextmanager
 def answering(*answers: bytes) -> Iterator[str]:
     """A server that gives each connection the next answer, and ends it."""
