@@ -189,6 +189,14 @@ def test_a_redirect_that_leads_inside_is_not_followed(
     assert words in report["detail"]
 
 
+def test_what_the_disk_refuses_is_no_trouble_of_the_hub(store: Store) -> None:
+    name = "x" * 300  # longer than file systems take
+    file = {"name": name, "size": 1}
+    report = store.bring(files=[file], mirrors=[store.mirror(urls={name: store.hub.url})])[-1]
+    assert report["cause"] == "store-unwritable"
+    assert "File name too long" in report["detail"]
+
+
 def test_what_is_not_what_was_announced_gets_no_place(store: Store) -> None:
     store.hub.fail(WEIGHTS, Fault(content=os.urandom(300_000)))
     report = store.bring()[-1]
