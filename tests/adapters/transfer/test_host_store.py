@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -37,8 +36,7 @@ class OneContainer:
 
     @property
     def attrs(self) -> dict[str, Any]:
-        made = datetime.now(UTC).isoformat()
-        return {"State": {"Status": "exited", "ExitCode": self.code}, "Created": made}
+        return {"State": {"Status": "exited", "ExitCode": self.code}}
 
     def create(self, *_: Any, **__: Any) -> OneContainer:
         if self.log is not None:
@@ -60,7 +58,7 @@ class OneContainer:
 
 
 class Fed(OneContainer):
-    """One that somebody else has made, an hour ago, and to which a directory is sent.
+    """One that somebody else has made, and to which a directory is sent.
 
     Attributes:
         sizes: What is there of the file at each look; once none is left, it has ended.
@@ -73,8 +71,7 @@ class Fed(OneContainer):
     @property
     def attrs(self) -> dict[str, Any]:
         status = "created" if self.sizes else "exited"
-        made = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
-        return {"State": {"Status": status, "ExitCode": 0}, "Created": made}
+        return {"State": {"Status": status, "ExitCode": 0}}
 
     def get_archive(self, path: str) -> tuple[Any, dict[str, int]]:
         if ".incomplete" not in path:
@@ -172,6 +169,7 @@ def test_a_forgotten_container_that_cannot_be_removed_is_not_tried_for_ever(
     bring: Bring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(host_store, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(host_store, "FED_SECONDS", 0.0)
     daemon = Fed(1, words=PRESENT)
     monkeypatch.setattr(daemon, "remove", lambda **_: None)
     with pytest.raises(Failure) as caught:
