@@ -299,17 +299,21 @@ def parcel(model: ResolvedModel, file: ModelFile, target: str) -> Iterator[bytes
     """A tar of one file as a stream of pieces, to be unpacked at `target`.
 
     Raises:
-        Failure: `SOURCE_INCOMPLETE` when the file becomes shorter while it is read.
+        Failure: `SOURCE_INCOMPLETE` when the file cannot be read, or becomes shorter meanwhile.
     """
     path = Path(file.target or Path(model.path, file.name))
     entry = tarfile.TarInfo(target.lstrip("/"))
     entry.size = file.size
     yield entry.tobuf(tarfile.GNU_FORMAT)
     sent = 0
-    with path.open("rb") as content:
-        while piece := content.read(min(PIECE, file.size - sent)):
-            sent += len(piece)
-            yield piece
+    try:
+        with path.open("rb") as content:
+            while piece := content.read(min(PIECE, file.size - sent)):
+                sent += len(piece)
+                yield piece
+    except OSError as error:  # the daemon's client would take it for one of the connection
+        detail = f"{path} cannot be read: {error.strerror}"
+        raise Failure(Cause.SOURCE_INCOMPLETE, detail) from error
     if sent < file.size:
         raise Failure(Cause.SOURCE_INCOMPLETE, f"{path} became shorter while it was read")
     yield bytes(-file.size % tarfile.BLOCKSIZE + 2 * tarfile.BLOCKSIZE)

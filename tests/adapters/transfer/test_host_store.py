@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +12,10 @@ import requests
 from docker.errors import APIError, NotFound
 
 from moorage.adapters.transfer import host_store
-from moorage.adapters.transfer.host_store import HostStore
+from moorage.adapters.transfer.host_store import HostStore, parcel
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import Access
-from moorage.models.source import ResolvedModel
+from moorage.models.source import ModelFile, ResolvedModel
 from tests.builders import a_model
 from tests.log_stream import LogStream
 
@@ -157,6 +158,14 @@ def test_who_sends_nothing_any_more_is_not(bring: Bring, monkeypatch: pytest.Mon
     monkeypatch.setattr(daemon, "remove", removed)
     assert bring(daemon, "file:///data/tiny").brought == {}
     assert daemon.made == 1
+
+
+def test_a_file_that_cannot_be_read_is_no_trouble_of_the_host(tmp_path: Path) -> None:
+    model = a_model(path=str(tmp_path))
+    stream = parcel(model, ModelFile(name="tokenizer.model", size=5), "/tokenizer.model")
+    with pytest.raises(Failure, match=r"tokenizer\.model cannot be read") as caught:
+        list(stream)
+    assert caught.value.cause is Cause.SOURCE_INCOMPLETE
 
 
 def test_a_program_that_cannot_run_says_why(bring: Bring) -> None:
