@@ -192,7 +192,7 @@ def _create(host: HostSnapshot, folder: str) -> Container:
     image = ensure_helper_image(host, host.helper_image, PULL_SECONDS)
     return connect(access, ASK_SECONDS).containers.create(
         image,
-        **helper_options("lend", (*PYTHON, LENDER)),
+        **helper_options("lend", (*PYTHON, LENDER), reads=True),
         stdin_open=True,
         auto_remove=True,
         mounts=[Mount(STORE, folder, type="bind", read_only=True)],
