@@ -81,7 +81,8 @@ class HttpPool:
     def _follow(self, url: str, at: str, headers: Headers) -> Iterator[TimedAnswer]:
         for _ in range(MOST_REDIRECTS + 1):
             own = headers if _origin(at) == _origin(url) else _without_token(headers)
-            connection, answer = self._send(at, own)
+            with _usable(at):
+                connection, answer = self._send(at, own)
             try:
                 target = answer.headers.get("location") if answer.status in REDIRECTS else None
                 if not target:
@@ -93,8 +94,9 @@ class HttpPool:
                 answer.read(LARGEST_REDIRECT)
             finally:
                 self._keep(at, connection, answer)
-            at = urllib.parse.urljoin(at, target)
-            self._guard.require_url(at)
+            with _usable(target):
+                at = urllib.parse.urljoin(at, target)
+                self._guard.require_url(at)
         raise OSError(f"{_origin(url)[1]} leads on and on")
 
     def _send(self, url: str, headers: Headers) -> tuple[http.client.HTTPConnection, TimedAnswer]:
@@ -168,6 +170,18 @@ class HttpPool:
             self._idle[_origin(url)].append(connection)
         else:
             connection.close()
+
+
+@contextlib.contextmanager
+def _usable(url: str) -> Iterator[None]:
+    """Raise `OSError` where the parts of a URL, such as its port, are none."""
+    try:
+        yield
+    except OSError:  # some of TLS are value errors, too
+        raise
+    except ValueError as error:
+        shown = ascii(url.partition("?")[0][:200])  # a query may hold a signature
+        raise OSError(f"{shown} is no address: {error}") from error
 
 
 def _origin(url: str) -> Origin:

@@ -122,6 +122,8 @@ def test_an_insecure_registry_may_have_any_certificate_or_none(secure: str, plai
     [
         ("http://169.254.169.254/latest/meta-data", "which is not https"),
         ("https://169.254.169.254/token", "a link-local address"),
+        ("https://[::1", "Invalid IPv6 URL"),
+        ("https://own\x7f.example/", "Invalid non-printable ASCII character"),
     ],
 )
 def test_a_login_that_leads_inside_is_not_asked_for(

@@ -106,6 +106,16 @@ def test_redirects_in_a_circle_end(hub: Hub) -> None:
     assert len(hub.requests) < 10
 
 
+@pytest.mark.parametrize(
+    "target", ["https://[?key=s3cret", "https://cdn:99999/", "https://cdn..x/", "/caf\u00c3\u00a9"]
+)
+def test_a_redirect_to_what_is_no_address_is_an_error_of_the_source(hub: Hub, target: str) -> None:
+    hub.fail(NAME, Fault(status=302, headers={"Location": target}))
+    with pytest.raises(OSError, match="is no address") as caught:
+        read(pool_of(hub.url), hub)
+    assert "s3cret" not in str(caught.value)
+
+
 def test_a_redirect_that_drips_has_a_deadline() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
