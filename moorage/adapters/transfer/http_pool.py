@@ -16,7 +16,7 @@ from functools import cached_property, partial
 from typing import Any, cast
 
 from moorage.adapters.transfer.http_answer import TimedAnswer
-from moorage.adapters.transfer.redirects import Guard
+from moorage.adapters.transfer.redirects import Guard, is_loopback
 
 MOST_REDIRECTS = 5
 REDIRECTS = {301, 302, 303, 307, 308}
@@ -50,7 +50,7 @@ class HttpPool:
     ) -> None:
         self._guard, self._make_context = Guard(url), context
         self._seconds, self._head_seconds = seconds, head_seconds
-        self._proxies = urllib.request.getproxies() if proxied else {}
+        self._proxied = proxied
         self._idle: dict[Origin, list[http.client.HTTPConnection]] = defaultdict(list)
         self._located: dict[str, str] = {}
 
@@ -152,10 +152,7 @@ class HttpPool:
         return self._make_context()
 
     def _proxy(self, at: urllib.parse.SplitResult) -> urllib.parse.SplitResult | None:
-        proxy = self._proxies.get(at.scheme)
-        if not proxy or urllib.request.proxy_bypass(at.hostname or ""):
-            return None
-        return urllib.parse.urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+        return proxy_for(at) if self._proxied else None
 
     def _keep(
         self,
@@ -170,6 +167,29 @@ class HttpPool:
             self._idle[_origin(url)].append(connection)
         else:
             connection.close()
+
+
+def proxy_for(at: urllib.parse.SplitResult) -> urllib.parse.SplitResult | None:
+    """The proxy that the environment names for a URL; None = the URL is requested directly.
+
+    This machine needs no proxy. A proxy that does not speak HTTP, such as one of SOCKS, is ignored.
+
+    Raises:
+        OSError: The proxy's address is malformed; the message does not quote it.
+    """
+    host, proxy = at.hostname or "", urllib.request.getproxies().get(at.scheme)
+    if not proxy or is_loopback(host) or urllib.request.proxy_bypass(host):
+        return None
+    try:
+        found = urllib.parse.urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+        is_usable = found.hostname and found.port != 0
+    except ValueError:
+        is_usable = False
+    if not is_usable:
+        raise OSError(
+            f"the variable {at.scheme.upper()}_PROXY holds no address of a proxy"
+        ) from None
+    return found if found.scheme in ("http", "https") else None
 
 
 @contextlib.contextmanager
