@@ -14,6 +14,7 @@ from uuid import UUID
 
 from moorage.adapters.prefect.api_errors import server_failure
 from moorage.adapters.prefect.current_run import flow_run_context
+from moorage.common.failures import Cause, Failure
 from tasks.journal import Note, tell
 
 R = TypeVar("R")
@@ -108,11 +109,16 @@ class Bar:
 async def with_progress(
     work: Callable[[Progress], Awaitable[R]], note: Note, key: str, description: str
 ) -> R:
-    """Run long work with a progress artifact, which appears after 2 seconds."""
-    bar, percent = Bar(key, description), 0.0
+    """Run long work with a progress artifact, which appears after 2 seconds.
+
+    A thread cannot be cancelled: work that outlives its caller ends at its next report.
+    """
+    bar, percent, left = Bar(key, description), 0.0, False
 
     def report(done: int, total: int) -> None:
         nonlocal percent
+        if left:
+            raise Failure(Cause.INTERRUPTED, f"{description}: its caller has left")
         percent = 100.0 * done / total if total else 0.0
         note.progress(done, total)
 
@@ -124,6 +130,7 @@ async def with_progress(
         await bar.finish()
         return result
     finally:
+        left = True
         task.cancel()
 
 

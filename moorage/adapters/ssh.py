@@ -201,7 +201,8 @@ def _command(access: Access, socket: Path, key: str) -> list[str]:
         *(word for name, value in options.items() for word in ("-o", f"{name}={value}")),
         *(("-p", str(access.port)) if access.port else ()),
         *("-L", f"{socket}:{access.socket}"),
-        *("--", access.login, script),
+        # The user's shell may be fish or csh, whose grammar differs.
+        *("--", access.login, f"exec sh -c {shlex.quote(script)}"),
     ]
 
 

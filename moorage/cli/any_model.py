@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from moorage.adapters.files.pretrained import CONFIG
+from moorage.adapters.files.safe_files import expanded
 from moorage.adapters.files.specs import load_spec, validated_request
 from moorage.cli.completion import specs
 from moorage.cli.options import DEPLOYMENTS, ENDINGS, existing, is_file, is_folder
@@ -41,7 +42,7 @@ def source_named(model: str) -> str:
     """The named source; empty = the name is a spec's."""
     if model.startswith(SCHEMES) and not model.startswith(LOCAL):
         return model
-    path = Path(model.removeprefix(LOCAL)).expanduser()
+    path = expanded(model.removeprefix(LOCAL))
     is_model = is_folder(path) and not _holds_specs(path)
     if (
         is_model

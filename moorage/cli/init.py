@@ -1,10 +1,10 @@
 """`moorage init`: write the file of a new spec."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from moorage.adapters.files.safe_files import expanded
 from moorage.adapters.files.schemas import write_schemas
 from moorage.adapters.files.specs import OTHER_FILES, validated, write_new
 from moorage.cli.options import DEPLOYMENTS, AsJson
@@ -29,7 +29,7 @@ def init(
 
     The schemas by which editors check such files are written beside it.
     """
-    found = Path(source.removeprefix("file://")).expanduser()
+    found = expanded(source.removeprefix("file://"))
     content = {"name": name, **source_of(f"file://{found.resolve()}" if found.exists() else source)}
     path = DEPLOYMENTS / f"{name}.yaml"
     if path.name.lower() in OTHER_FILES:

@@ -14,6 +14,7 @@ import typer
 from filelock import FileLock, Timeout
 
 from moorage.adapters.engines.schemas import check_early
+from moorage.adapters.files.safe_files import expanded
 from moorage.adapters.files.specs import load_spec, validated
 from moorage.adapters.hosts.local_host import installed_program, nvidia_accelerators
 from moorage.adapters.system.settings import Settings
@@ -71,7 +72,7 @@ def spec_of(model: str, **fields: Any) -> ModelSpec:
 
     Its name is new, so that it replaces no serving model.
     """
-    token, path = secrets.token_hex(3), Path(model).expanduser()
+    token, path = secrets.token_hex(3), expanded(model)
     engine = fields.pop("engine", EngineName.AUTO)
     if source := source_named(model):
         content = one_shot_spec(source, token, engine=_engine(engine, source), **fields)

@@ -62,6 +62,21 @@ def test_a_shell_that_says_nothing_is_not_waited_for(
     assert time.monotonic() - began < 10
 
 
+@pytest.mark.parametrize("socket", ["/dev/null", "/no/such.sock"])
+def test_the_users_shell_needs_no_grammar_but_that_of_a_command(
+    instead: Stand, socket: str
+) -> None:
+    """It may be fish or csh: the stand-in knows words in quotes alone."""
+    words = "import os, shlex, sys; at = shlex.split(sys.argv[-1]); os.execvp(at[1], at[1:])"
+    instead(f'listen "$@"; exec {shutil.which("python3")} -c "{words}" "$@"')
+    access = Access(address=f"ssh://box{socket}")
+    if socket == "/dev/null":
+        Tunnel(access).close()
+        return
+    with pytest.raises(Failure, match=f"{socket} is not there or not writable"):
+        Tunnel(access)
+
+
 def test_a_tunnel_without_its_socket_is_none(instead: Stand) -> None:
     instead("echo 'unix_listener: cannot bind to path' >&2; echo open; exec cat")
     with pytest.raises(Failure, match="cannot bind to path"):

@@ -32,6 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         *(("model", "file://HERE/model"), ("./bare", "file://HERE/bare")),
         *(("file://model", "file://HERE/model"), ("tiny.gguf", "file://HERE/tiny.gguf")),
         *(("file:///none", "file:///none"), ("known", ""), ("deployments/none", "")),
+        ("file://~nosuchuser/x", "file://HERE/~nosuchuser/x"),
         *(("deployments/known.yaml", ""), ("other.yml", ""), ("-", "")),
         pytest.param("deployments", "", id="a folder of specs is no model"),
     ],

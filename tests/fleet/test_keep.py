@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from docker.types import Mount as DockerMount
 
 from moorage.adapters.docker.client import forget_clients
+from moorage.adapters.docker.helper import HelperJob, run_helper
 from moorage.adapters.engines.engine_folders import make_remote_cache_folders
 from moorage.adapters.hosts.remote_host import describe
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import Mount
+from moorage.inventory.access import parse_access
 from moorage.inventory.fleet import Host
 from moorage.inventory.snapshot import HostSnapshot
+from moorage.inventory.survey.probe import STORE
 from tests.builders import a_container
 from tests.e2e.conftest import prefect_server, tiny_llama, workplace
 from tests.e2e.workplace import Workplace
@@ -65,6 +70,16 @@ def test_any_user_of_a_container_may_write_and_nobody_else_of_the_host(seen: Hos
         assert rights(cache) == 0o700
         inner = (cache / "one", cache / "one/vllm", cache / "one/vllm/startup_plan", cache / "plan")
         assert [rights(folder) for folder in inner] == [0o777] * 4
+
+
+def test_a_store_may_belong_to_a_user_who_shares_it_with_nobody(seen: HostSnapshot) -> None:
+    store = Path(seen.store)
+    os.chown(store, 1234, 1234)
+    store.chmod(0o700)
+    make_remote_cache_folders(seen, [keeping(seen, one="/cache")])
+    mount = DockerMount(STORE, seen.store, type="bind", read_only=True)
+    job = HelperJob(HELPER, ("ls", STORE), "keep", 20, mounts=[mount])
+    assert "cache" in run_helper(parse_access(seen.address), job)
 
 
 def test_a_link_of_an_engine_is_not_followed(seen: HostSnapshot) -> None:

@@ -9,10 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
+from moorage.common.failures import Failure
 from moorage.releases.release import StepRecord
 from tasks import artifacts as pages
-from tasks.artifacts import Bar
-from tasks.journal import journal
+from tasks.artifacts import Bar, Progress, with_progress
+from tasks.journal import Note, journal
 
 
 class Heard:
@@ -91,3 +92,20 @@ async def test_without_a_flow_run_there_are_no_pages(
     monkeypatch.setattr("prefect.artifacts.acreate_markdown_artifact", refused)
     await pages.show_markdown("plan-tiny", "", "")
     assert heard.notes == []
+
+
+async def test_work_that_outlives_its_caller_ends_at_its_next_report() -> None:
+    begun, reports = asyncio.Event(), list[Progress]()
+
+    async def download(report: Progress) -> None:
+        report(1, 9)
+        reports.append(report)
+        begun.set()
+        await asyncio.Event().wait()
+
+    caller = asyncio.create_task(with_progress(download, Note("stage", []), "download-tiny", "It"))
+    await begun.wait()
+    caller.cancel()
+    await asyncio.wait({caller})
+    with pytest.raises(Failure, match="It: its caller has left"):
+        reports[0](2, 9)

@@ -98,7 +98,11 @@ class DockerRuntime:
         with daemon(self.address, RUN_TIMEOUT_SECONDS) as client:
             try:
                 container = client.containers.create(
-                    image, arguments, entrypoint=[program], network_mode="none"
+                    image,
+                    arguments,
+                    entrypoint=[program],
+                    network_mode="none",
+                    use_config_proxy=False,
                 )
             except ImageNotFound as error:
                 raise Failure(Cause.IMAGE_MISSING, f"{image} is not on this host") from error

@@ -95,8 +95,14 @@ def start_with_input(container: Container, line: str) -> None:
     stream.close()
 
 
-def helper_options(purpose: str, command: Sequence[str], *, writes: bool = False) -> dict[str, Any]:
-    """Docker arguments that all helper containers share; the parameters are as in `HelperJob`."""
+def helper_options(
+    purpose: str, command: Sequence[str], *, reads: bool = False, writes: bool = False
+) -> dict[str, Any]:
+    """Docker arguments that all helper containers share; the parameters are as in `HelperJob`.
+
+    `reads` says whether the program reads other users' files, such as a store that only its owner
+    can enter.
+    """
     return {
         "entrypoint": list(command[:1]),
         "command": list(command[1:]),
@@ -105,8 +111,12 @@ def helper_options(purpose: str, command: Sequence[str], *, writes: bool = False
         "network_mode": "host",
         "read_only": True,
         "cap_drop": [] if writes else ["ALL"],
+        # Not DAC_READ_SEARCH, which opens files outside of the mounts, too.
+        "cap_add": ["DAC_OVERRIDE"] if reads else [],
         "security_opt": ["no-new-privileges"],
         "mem_limit": MEMORY,
+        # The library would add the proxies of this machine's ~/.docker/config.json, with passwords.
+        "use_config_proxy": False,
     }
 
 
@@ -115,7 +125,7 @@ def _arguments(job: HelperJob) -> dict[str, Any]:
     own = [Mount(place, place, type="bind", read_only=True) for place in handed.mounts]
     gpus = [DeviceRequest(count=-1, capabilities=[["gpu", "utility"]])] if handed.gpus else []
     return {
-        **helper_options(job.purpose, job.command, writes=job.writes),
+        **helper_options(job.purpose, job.command, reads=bool(job.mounts), writes=job.writes),
         "image": job.image,
         "mounts": [*own, *job.mounts],
         "device_requests": gpus,
@@ -127,7 +137,7 @@ def _arguments(job: HelperJob) -> dict[str, Any]:
 def _run_to_end(container: Container, seconds: int) -> str:
     container.start()
     code = _exit_code(container, seconds)
-    output = log_of_container(container)
+    output = log_of_container(container, whole_lines=True)
     if code:
         raise Failure(
             Cause.RUNTIME_UNAVAILABLE, f"{container.name} ended with {code}: {output[-500:]}"

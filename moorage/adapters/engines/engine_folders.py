@@ -75,6 +75,7 @@ def make_remote_cache_folders(host: HostSnapshot, specs: Iterable[ContainerSpec]
         purpose="keep",
         seconds=HELPER_SECONDS,
         mounts=[Mount(STORE, host.store, type="bind")],
+        writes=True,
     )
     with daemon_failures(access):
         try:

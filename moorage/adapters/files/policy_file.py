@@ -5,6 +5,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from moorage.adapters.files.safe_files import expanded
 from moorage.adapters.files.specs import POLICY_FILE, invalid_file, load_file, load_fleet
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause
@@ -115,7 +116,7 @@ def _folders(sources: Iterable[tuple[str, str]]) -> Folders:
 
 
 def _absolute(path: str, folder: Path) -> Path:
-    return folder / Path(path).expanduser()
+    return folder / expanded(path)
 
 
 def _start_folders() -> Iterator[Path]:

@@ -26,6 +26,11 @@ KINDS = {
 }
 
 
+def expanded(path: str) -> Path:
+    """A path with `~` expanded; the `~name` of a user who does not exist stays, as in a shell."""
+    return Path(os.path.expanduser(path))
+
+
 def read_whole(path: Path, most: int) -> bytes:
     """Content of a file of at most `most` bytes; follows links.
 

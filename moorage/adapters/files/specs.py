@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from ruamel.yaml import YAML
 
-from moorage.adapters.files.safe_files import read_small
+from moorage.adapters.files.safe_files import expanded, read_small
 from moorage.adapters.system.os_errors import unwritten
 from moorage.common.failures import Cause, Failure
 from moorage.common.strict_yaml import LARGEST_TEXT, YamlError, decode, places
@@ -78,7 +78,7 @@ def absolute(source: str, folder: Path) -> str:
     directory = source.removeprefix("file://")
     if directory in ("", source):
         return source
-    return f"file://{(folder / Path(directory).expanduser()).resolve()}"
+    return f"file://{(folder / expanded(directory)).resolve()}"
 
 
 def load_fleet(path: Path | None, spec_file: Path | None = None) -> Fleet:

@@ -40,20 +40,33 @@ class Endpoint(NamedTuple):
 
 
 def endpoints(host: str, *, insecure: bool) -> tuple[Endpoint, ...]:
-    """Addresses of a registry (host and port, or `docker.io`), in the order to try them."""
+    """Addresses of a registry (host and port, or `docker.io`), in the order to try them.
+
+    Raises:
+        Failure: `REGISTRY_UNTRUSTED` when a certificate of this machine for it cannot be read.
+    """
     address = HUB_HOST if host == DOCKER_HUB else host
     trust = httpx.create_ssl_context()
     if not insecure and not is_loopback(PORT.sub("", host)):
         trust.load_default_certs()
         for folder in (place.expanduser() / host for place in CERTIFICATES):
-            for authority in sorted(folder.glob("*.crt")):
-                trust.load_verify_locations(authority)
-            for own in sorted(folder.glob("*.cert")):
-                trust.load_cert_chain(own, own.with_suffix(".key"))
+            try:
+                _load(trust, folder)
+            except OSError as error:
+                detail = f"the certificates in {folder} cannot be read: {error}"
+                raise Failure(Cause.REGISTRY_UNTRUSTED, detail) from error
         return (Endpoint(f"https://{address}", trust),)
     trust.check_hostname = False
     trust.verify_mode = ssl.CERT_NONE
     return Endpoint(f"https://{address}", trust), Endpoint(f"http://{address}", trust)
+
+
+def _load(trust: ssl.SSLContext, folder: Path) -> None:
+    """Trust the authorities of a folder, and present the certificates of this machine."""
+    for authority in sorted(folder.glob("*.crt")):
+        trust.load_verify_locations(authority)
+    for own in sorted(folder.glob("*.cert")):
+        trust.load_cert_chain(own, own.with_suffix(".key"))
 
 
 class Credentials(Value):

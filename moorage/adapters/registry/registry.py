@@ -103,7 +103,8 @@ class RegistryClient:
                 with suppress(httpx.ConnectError):
                     return self._find_at(endpoint, reference)
             return self._find_at(last, reference)
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+            # The last two: the realm of a login is no address.
             raise self._unavailable(reference, str(error) or type(error).__name__) from error
 
     def _find_at(self, endpoint: Endpoint, reference: Reference) -> RegistryImage:

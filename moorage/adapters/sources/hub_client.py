@@ -103,7 +103,11 @@ class HubClient(RemoteClient):
             raise Failure(Cause.SOURCE_UNAUTHORIZED, "the token holds characters that no token has")
         self._timeout, self._listing_seconds = timeout, listing_seconds
         self._files = HttpPool(
-            self._endpoint, seconds=timeout, head_seconds=listing_seconds, context=authorities
+            self._endpoint,
+            seconds=timeout,
+            head_seconds=listing_seconds,
+            proxied=True,
+            context=authorities,
         )
 
     def list_files(self, revision: str) -> tuple[str, tuple[ModelFile, ...]]:

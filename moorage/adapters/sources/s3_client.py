@@ -10,13 +10,14 @@ import hashlib
 import re
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
+from threading import Event
 from typing import Any
 
 from moorage.adapters.sources.remote_source import WAITS, RemoteClient, retryable_failures
 from moorage.adapters.sources.store import MOST_FILES, is_size, require_inside
+from moorage.adapters.system.parallel import run_all
 from moorage.adapters.transfer.range_answer import Answer
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
@@ -121,8 +122,8 @@ class S3Client(RemoteClient):
             detail = f"s3://{self.repo} is {digest} now; the spec names revision {revision!r}"
             raise Failure(Cause.SOURCE_MISSING, detail)
         self._etags = {name: etag for name, _, etag in listed}
-        with ThreadPoolExecutor(HEADS) as pool:
-            return digest, tuple(pool.map(self._announced, listed))
+        heads = [partial(self._announced, entry) for entry in listed]
+        return digest, tuple(run_all(heads, workers=HEADS))
 
     @contextmanager
     def open_range(self, commit: str, file: ModelFile, start: int, stop: int) -> Iterator[Answer]:
@@ -176,7 +177,7 @@ class S3Client(RemoteClient):
             raise Failure(Cause.SOURCE_CORRUPT, detail)
         return require_inside(name), size, item["ETag"].strip('"')
 
-    def _announced(self, entry: tuple[str, int, str]) -> ModelFile:
+    def _announced(self, entry: tuple[str, int, str], _stopped: Event) -> ModelFile:
         name, size, etag = entry
         with self._failures(name):
             request = {**self._named(name), "ChecksumMode": "ENABLED"}

@@ -7,9 +7,11 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
+from urllib.parse import urlsplit
 
 from moorage.adapters.system.timed_http import TimedBackend
+from moorage.adapters.transfer.http_pool import proxy_for
 from moorage.adapters.transfer.redirects import Guard, RedirectRefused
 
 MOST_REDIRECTS = 5
@@ -18,17 +20,17 @@ _DEADLINE = threading.local()
 
 
 def guarded_client(library: Any, guard: Guard, *, verify: Any = True, **options: Any) -> Any:
-    """A client that connects only to addresses that a guard allows."""
+    """A client that connects only to addresses that a guard allows, or to the environment's proxy.
+
+    A proxy resolves names itself, so through it the guard checks URLs only.
+    """
 
     def check(request: Any) -> None:
         with _library_errors(library):
             guard.require_url(str(request.url))
 
-    transport = library.HTTPTransport(verify=verify)
-    # The library cannot connect to a chosen address and keep the host name for TLS.
-    transport._pool._network_backend = _Backend(transport._pool._network_backend, guard, library)
     return library.Client(
-        transport=transport,
+        transport=_Transport(library, guard, verify),
         event_hooks={"request": [check]},
         follow_redirects=True,
         max_redirects=MOST_REDIRECTS,
@@ -46,11 +48,55 @@ def thread_deadline(seconds: float) -> Iterator[None]:
         _DEADLINE.until = None
 
 
+def _thread_until() -> float | None:
+    return getattr(_DEADLINE, "until", None)
+
+
+class _Transport:
+    """Sends each request directly, or through the proxy that the environment names for it.
+
+    The library would not use its own support of proxies beside a transport of ours.
+    """
+
+    def __init__(self, library: Any, guard: Guard, verify: Any) -> None:
+        self._library, self._verify = library, verify
+        direct = library.HTTPTransport(verify=verify)
+        # The library cannot connect to a chosen address and keep the host name for TLS.
+        direct._pool._network_backend = _Backend(direct._pool._network_backend, guard, library)
+        self._by_proxy = {"": direct}
+
+    def handle_request(self, request: Any) -> Any:
+        """The answer to a request."""
+        with _library_errors(self._library):
+            proxy = proxy_for(urlsplit(str(request.url)))
+        at = proxy.geturl() if proxy else ""
+        if at not in self._by_proxy:
+            self._by_proxy[at] = self._through(at)
+        return self._by_proxy[at].handle_request(request)
+
+    def _through(self, proxy: str) -> Any:
+        made = self._library.HTTPTransport(verify=self._verify, proxy=proxy)
+        inner = made._pool._network_backend
+        made._pool._network_backend = TimedBackend(inner, self._library, _thread_until)
+        return made
+
+    def close(self) -> None:
+        """Close all connections."""
+        for transport in self._by_proxy.values():
+            transport.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
 class _Backend(TimedBackend):
     """Connects to checked addresses, and reads within the deadline of the thread."""
 
     def __init__(self, inner: Any, guard: Guard, library: Any) -> None:
-        super().__init__(inner, library, lambda: getattr(_DEADLINE, "until", None))
+        super().__init__(inner, library, _thread_until)
         self._guard = guard
 
     def connect_tcp(self, host: str, port: int, *more: Any, **named: Any) -> Any:

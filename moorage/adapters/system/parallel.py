@@ -6,7 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from contextlib import contextmanager, suppress
 from functools import partial
 from threading import Event
@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from filelock import BaseFileLock, Timeout
 
+from moorage.adapters.system.threads import complete
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
 
@@ -62,12 +63,14 @@ def map_parallel(
     return outcome
 
 
-def _start(serve: Callable[[], None], threads: int) -> None:
-    for _ in range(threads):
-        threading.Thread(target=serve, daemon=True).start()
+def _start(serve: Callable[[], None], count: int) -> list[threading.Thread]:
+    threads = [threading.Thread(target=serve, daemon=True) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    return threads
 
 
-def _serve(waiting: deque[tuple[int, T]], answer: Callable[[int, T], None]) -> None:
+def _serve(waiting: deque[tuple[R, T]], answer: Callable[[R, T], None]) -> None:
     with suppress(IndexError):  # no item is left
         while True:
             answer(*waiting.popleft())
@@ -86,28 +89,36 @@ TICK_SECONDS = 0.5
 Tick = Callable[[], None]
 
 
-def run_all(jobs: Sequence[Callable[[Event], T]], *, workers: int, tick: Tick) -> list[T]:
+def run_all(
+    jobs: Sequence[Callable[[Event], T]], *, workers: int, tick: Tick = lambda: None
+) -> list[T]:
     """Run all jobs, several at once; the first error of a job or of the tick stops the others.
+
+    The threads do not keep the process alive, since the caller may be such a thread itself.
 
     Args:
         jobs: Each gets an event, which is set when the job should stop early.
         tick: Called at least every half second; it may raise.
     """
     stopped = Event()
-    with ThreadPoolExecutor(workers, thread_name_prefix="moorage-source") as pool:
-        try:
-            futures = [pool.submit(job, stopped) for job in jobs]
-            pending = set(futures)
-            while pending:
-                done, pending = wait(pending, TICK_SECONDS, FIRST_EXCEPTION)
-                for future in done:
-                    future.result()
-                tick()
-        except BaseException:
-            stopped.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-    return [future.result() for future in futures]
+    calls: list[tuple[Future[T], Callable[[], T]]] = [
+        (Future(), partial(job, stopped)) for job in jobs
+    ]
+    waiting, pending = deque(calls), {call for call, _ in calls}
+    threads = _start(partial(_serve, waiting, complete), min(workers, len(jobs)))
+    try:
+        while pending:
+            done, pending = wait(pending, TICK_SECONDS, FIRST_EXCEPTION)
+            for call in done:
+                call.result()
+            tick()
+    except BaseException:
+        stopped.set()
+        waiting.clear()
+        for thread in threads:
+            thread.join()
+        raise
+    return [call.result() for call, _ in calls]
 
 
 @contextmanager

@@ -5,7 +5,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 
 PREFIX = "MOORAGE_"
 
@@ -118,6 +125,15 @@ class Settings(BaseModel):
     probe_timeout_seconds: float = Field(
         30, gt=0, description="How long a model may take for that token."
     )
+
+    @field_validator("home", "policy", "project")
+    @classmethod
+    def _require_user(cls, path: Path | None) -> Path | None:
+        """Refuse a path below the home of a user who does not exist."""
+        try:
+            return path and path.expanduser() and path
+        except RuntimeError as error:
+            raise ValueError("~ or ~NAME of a user who has a home") from error
 
     @model_validator(mode="before")
     @classmethod

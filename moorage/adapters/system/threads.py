@@ -36,20 +36,21 @@ async def in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs)
 
 
 def _start(call: Future[R], function: Callable[[], R]) -> None:
-    """Run a function in a daemon thread for a future; it does not run if already cancelled."""
-
-    def work() -> None:
-        if not call.set_running_or_notify_cancel():
-            return
-        try:
-            call.set_result(function())
-        except StopIteration as error:  # an asyncio future cannot carry it
-            call.set_exception(RuntimeError(f"{function} raised {error!r}"))
-        except BaseException as error:
-            call.set_exception(error)
-
-    context = contextvars.copy_context()
+    """Run a function for a future in a daemon thread."""
+    context, work = contextvars.copy_context(), functools.partial(complete, call, function)
     threading.Thread(target=context.run, args=(work,), daemon=True).start()
+
+
+def complete(call: Future[R], function: Callable[[], R]) -> None:
+    """Run a function for a future; it does not run if already cancelled."""
+    if not call.set_running_or_notify_cancel():
+        return
+    try:
+        call.set_result(function())
+    except StopIteration as error:  # an asyncio future cannot carry it
+        call.set_exception(RuntimeError(f"{function} raised {error!r}"))
+    except BaseException as error:
+        call.set_exception(error)
 
 
 async def run_uninterrupted(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

@@ -7,13 +7,16 @@ import contextlib
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
 from docker.models.containers import Container
 from docker.types import Mount
+from docker.utils.config import load_general_config
+from docker.utils.proxy import ProxyConfig
 
 from moorage.adapters.docker.client import DAEMON_ERRORS, connect, daemon_failures, forget_clients
 from moorage.adapters.docker.helper import (
@@ -28,7 +31,7 @@ from moorage.adapters.transfer import bundle, lending_program
 from moorage.adapters.transfer.host_store import HostStore, Staged, last_report
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import host_port
-from moorage.inventory.access import parse_access
+from moorage.inventory.access import Access, parse_access
 from moorage.inventory.model_store import folder_name, model_directory
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.inventory.survey.probe import STORE
@@ -82,14 +85,34 @@ def bring(
         # Before the lender starts, since it exits after a while without requests.
         image = ensure_helper_image(host, host.helper_image, PULL_SECONDS)
         mirrors = [*_near_mirrors(delivery, lending, say), *delivery.mirrors]
-        job = job_of(model, mirrors, workers=delivery.workers, seconds=deadline_seconds)
-        store = HostStore(parse_access(host.address), image, delivery.folder)
+        access = parse_access(host.address)
+        job = job_of(
+            model,
+            mirrors,
+            workers=delivery.workers,
+            seconds=deadline_seconds,
+            proxies=proxies_for(access),
+        )
+        store = HostStore(access, image, delivery.folder)
         staged = store.stage(model, job, on_progress, deadline_seconds)
         return staged.model_copy(update={"helper": image})
 
 
+def proxies_for(access: Access) -> dict[str, str]:
+    """Variables with the proxies that Docker's own client would give a container of a host."""
+    known = load_general_config().get("proxies", {})
+    own = known.get(access.address, known.get("default", {}))
+    found = ProxyConfig.from_dict(own).get_environment()
+    return {name: str(value) for name, value in found.items()}
+
+
 def job_of(
-    model: ResolvedModel, mirrors: Sequence[dict[str, Any]], *, workers: int, seconds: float
+    model: ResolvedModel,
+    mirrors: Sequence[dict[str, Any]],
+    *,
+    workers: int,
+    seconds: float,
+    proxies: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """Input of the staging program: a line of JSON with secrets, so send it nowhere else.
 
@@ -102,6 +125,7 @@ def job_of(
         "files": [file_record(file) for file in model.files],
         "manifest": Manifest.model_validate(model, from_attributes=True).model_dump_json(indent=1),
         "mirrors": list(mirrors),
+        "environment": dict(proxies),
         "workers": workers,
         "seconds": seconds,
     }
@@ -168,7 +192,7 @@ def _create(host: HostSnapshot, folder: str) -> Container:
     image = ensure_helper_image(host, host.helper_image, PULL_SECONDS)
     return connect(access, ASK_SECONDS).containers.create(
         image,
-        **helper_options("lend", (*PYTHON, LENDER)),
+        **helper_options("lend", (*PYTHON, LENDER), reads=True),
         stdin_open=True,
         auto_remove=True,
         mounts=[Mount(STORE, folder, type="bind", read_only=True)],

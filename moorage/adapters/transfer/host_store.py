@@ -15,7 +15,6 @@ import math
 import tarfile
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +61,7 @@ LOST_SECONDS = 30.0
 LOST = "The download there continues; deploy again once the host can be reached."
 
 FED_SECONDS = 60.0
-"""Age at which a container that was never started and receives no files counts as abandoned."""
+"""How long to watch a container that does not start and receives no files: then it is abandoned."""
 
 SENT_SECONDS = 5.0
 """Interval between counts of the sent bytes; a count takes a request for each file."""
@@ -175,9 +174,7 @@ class HostStore:
                 _remove(container)
                 return _final_report(state, report) if at_work else None
             at_work = True
-            made = datetime.fromisoformat(str(container.attrs["Created"])[:19]).replace(tzinfo=UTC)
-            is_old = (datetime.now(UTC) - made).total_seconds() > FED_SECONDS
-            if state["Status"] == "created" and is_old and not sending.is_active(container):
+            if state["Status"] == "created" and not sending.is_active(container):
                 _remove(container)
                 return None
             _must_be_before(until)
@@ -276,11 +273,14 @@ def hand_over(access: Access, container: Container, model: ResolvedModel) -> Non
 
 
 class _Sending:
-    """Detects whether a process still sends a model's files to a container."""
+    """Detects whether a process still sends a model's files to a container.
+
+    It counts from its own beginning: the host's clock may be wrong.
+    """
 
     def __init__(self, model: ResolvedModel) -> None:
         self._model = model
-        self._sent, self._grew, self._looked = -1, -math.inf, -math.inf
+        self._sent, self._grew, self._looked = -1, time.monotonic(), -math.inf
 
     def is_active(self, container: Container) -> bool:
         """Whether bytes arrived in the last `FED_SECONDS`, counted every `SENT_SECONDS`."""
@@ -299,17 +299,21 @@ def parcel(model: ResolvedModel, file: ModelFile, target: str) -> Iterator[bytes
     """A tar of one file as a stream of pieces, to be unpacked at `target`.
 
     Raises:
-        Failure: `SOURCE_INCOMPLETE` when the file becomes shorter while it is read.
+        Failure: `SOURCE_INCOMPLETE` when the file cannot be read, or becomes shorter meanwhile.
     """
     path = Path(file.target or Path(model.path, file.name))
     entry = tarfile.TarInfo(target.lstrip("/"))
     entry.size = file.size
     yield entry.tobuf(tarfile.GNU_FORMAT)
     sent = 0
-    with path.open("rb") as content:
-        while piece := content.read(min(PIECE, file.size - sent)):
-            sent += len(piece)
-            yield piece
+    try:
+        with path.open("rb") as content:
+            while piece := content.read(min(PIECE, file.size - sent)):
+                sent += len(piece)
+                yield piece
+    except OSError as error:  # the daemon's client would take it for one of the connection
+        detail = f"{path} cannot be read: {error.strerror}"
+        raise Failure(Cause.SOURCE_INCOMPLETE, detail) from error
     if sent < file.size:
         raise Failure(Cause.SOURCE_INCOMPLETE, f"{path} became shorter while it was read")
     yield bytes(-file.size % tarfile.BLOCKSIZE + 2 * tarfile.BLOCKSIZE)

@@ -16,7 +16,7 @@ from functools import cached_property, partial
 from typing import Any, cast
 
 from moorage.adapters.transfer.http_answer import TimedAnswer
-from moorage.adapters.transfer.redirects import Guard
+from moorage.adapters.transfer.redirects import Guard, is_loopback
 
 MOST_REDIRECTS = 5
 REDIRECTS = {301, 302, 303, 307, 308}
@@ -50,7 +50,7 @@ class HttpPool:
     ) -> None:
         self._guard, self._make_context = Guard(url), context
         self._seconds, self._head_seconds = seconds, head_seconds
-        self._proxies = urllib.request.getproxies() if proxied else {}
+        self._proxied = proxied
         self._idle: dict[Origin, list[http.client.HTTPConnection]] = defaultdict(list)
         self._located: dict[str, str] = {}
 
@@ -81,7 +81,8 @@ class HttpPool:
     def _follow(self, url: str, at: str, headers: Headers) -> Iterator[TimedAnswer]:
         for _ in range(MOST_REDIRECTS + 1):
             own = headers if _origin(at) == _origin(url) else _without_token(headers)
-            connection, answer = self._send(at, own)
+            with _usable(at):
+                connection, answer = self._send(at, own)
             try:
                 target = answer.headers.get("location") if answer.status in REDIRECTS else None
                 if not target:
@@ -93,8 +94,9 @@ class HttpPool:
                 answer.read(LARGEST_REDIRECT)
             finally:
                 self._keep(at, connection, answer)
-            at = urllib.parse.urljoin(at, target)
-            self._guard.require_url(at)
+            with _usable(target):
+                at = urllib.parse.urljoin(at, target)
+                self._guard.require_url(at)
         raise OSError(f"{_origin(url)[1]} leads on and on")
 
     def _send(self, url: str, headers: Headers) -> tuple[http.client.HTTPConnection, TimedAnswer]:
@@ -150,10 +152,7 @@ class HttpPool:
         return self._make_context()
 
     def _proxy(self, at: urllib.parse.SplitResult) -> urllib.parse.SplitResult | None:
-        proxy = self._proxies.get(at.scheme)
-        if not proxy or urllib.request.proxy_bypass(at.hostname or ""):
-            return None
-        return urllib.parse.urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+        return proxy_for(at) if self._proxied else None
 
     def _keep(
         self,
@@ -168,6 +167,41 @@ class HttpPool:
             self._idle[_origin(url)].append(connection)
         else:
             connection.close()
+
+
+def proxy_for(at: urllib.parse.SplitResult) -> urllib.parse.SplitResult | None:
+    """The proxy that the environment names for a URL; None = the URL is requested directly.
+
+    This machine needs no proxy. A proxy that does not speak HTTP, such as one of SOCKS, is ignored.
+
+    Raises:
+        OSError: The proxy's address is malformed; the message does not quote it.
+    """
+    host, proxy = at.hostname or "", urllib.request.getproxies().get(at.scheme)
+    if not proxy or is_loopback(host) or urllib.request.proxy_bypass(host):
+        return None
+    try:
+        found = urllib.parse.urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+        is_usable = found.hostname and found.port != 0
+    except ValueError:
+        is_usable = False
+    if not is_usable:
+        raise OSError(
+            f"the variable {at.scheme.upper()}_PROXY holds no address of a proxy"
+        ) from None
+    return found if found.scheme in ("http", "https") else None
+
+
+@contextlib.contextmanager
+def _usable(url: str) -> Iterator[None]:
+    """Raise `OSError` where the parts of a URL, such as its port, are none."""
+    try:
+        yield
+    except OSError:  # some of TLS are value errors, too
+        raise
+    except ValueError as error:
+        shown = ascii(url.partition("?")[0][:200])  # a query may hold a signature
+        raise OSError(f"{shown} is no address: {error}") from error
 
 
 def _origin(url: str) -> Origin:

@@ -91,6 +91,14 @@ def kind_of(address: str) -> str:
     return GLOBAL if found.is_global else PRIVATE
 
 
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine, by its name or address."""
+    try:
+        return host == "localhost" or kind_of(host) == LOOPBACK
+    except ValueError:
+        return False
+
+
 def _resolve(host: str, port: int) -> list[str]:
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))

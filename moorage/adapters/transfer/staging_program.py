@@ -29,14 +29,7 @@ FED_SECONDS = 60
 """How long it waits for its job: a killed starter must not block the name for ever."""
 
 MARGIN = 1.05
-UNWRITABLE = ("store-unwritable", "the store cannot be written: ")
-DISK_ERRORS = {
-    errno.ENOSPC: ("disk-full", ""),
-    errno.EDQUOT: ("disk-full", ""),
-    errno.EROFS: UNWRITABLE,
-    errno.EACCES: UNWRITABLE,
-}
-"""Cause and first words of what a disk refuses."""
+DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
 class Job:
@@ -44,7 +37,7 @@ class Job:
 
     The job's fields: `store` (a directory), `folder`, `commit`, `files` (as in `ModelFile`),
     `mirrors` (`name`, `urls` by file, `headers`, `tries`, `timeout`, `near`; the best first),
-    `workers`, `seconds`, `manifest` (a text).
+    `workers`, `seconds`, `manifest` (a text), `environment` (variables with proxies).
     """
 
     def __init__(self, job: dict[str, Any]) -> None:
@@ -54,6 +47,7 @@ class Job:
         self.workspace = self.place + ".partial"
         self.growing = os.path.join(self.workspace, ".incomplete")
         self.manifest = job["manifest"]
+        os.environ.update(job.get("environment", {}))
         self.mirrors = [Mirror(one) for one in job.get("mirrors", ())]
         self.workers = job.get("workers", 8)
         self.until = time.monotonic() + job.get("seconds", 3600)
@@ -187,9 +181,9 @@ def main() -> None:
     except DownloadError as error:
         _say(cause=error.cause, detail=error.detail)
     except OSError as error:
-        where = error.filename or "the store"
-        cause, words = DISK_ERRORS.get(error.errno or 0, ("hub-unavailable", f"{where}: "))
-        _say(cause=cause, detail=f"{words}{error}")
+        # Of the disk: a mirror's own errors are download errors.
+        cause = "disk-full" if error.errno in DISK_FULL else "store-unwritable"
+        _say(cause=cause, detail=f"the store does not work: {error}")
     sys.stdout.flush()
     os._exit(0)  # a thread that still waits for a server must not hold it up
 

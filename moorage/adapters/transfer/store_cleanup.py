@@ -166,11 +166,15 @@ def prune(
 
     Models are first hidden by renaming. A deploy that starts after that does not find its model and
     downloads it again; a deploy that started earlier appears in the second listing.
+
+    A killed call may have left a hidden model that was downloaded again since. Then only the hidden
+    one is removed.
     """
-    base = {one.path.removesuffix(keeper.GOING): one for one in going}
-    store.ask("hide", [one.path for one in going if one.state != StoredState.GOING])
-    needed = {one.path for one in store.stored(needs_now()) if one.used_by}
-    kept = [path for path in base if path + keeper.GOING in needed]
-    store.ask("restore", kept)
-    left = set(store.ask("remove", [path for path in base if path not in kept]))
-    return tuple(one for path, one in base.items() if path not in (*kept, *left))
+    hidden = {one.path: one for one in going if one.state == StoredState.GOING}
+    whole = {one.path + keeper.GOING: one for one in going if one.state != StoredState.GOING}
+    paths = [one.path for one in whole.values()]
+    hidden |= {path: whole[path] for path in store.ask("hide", paths)}
+    kept = hidden.keys() & {one.path for one in store.stored(needs_now()) if one.used_by}
+    store.ask("restore", sorted(kept))
+    left = store.ask("remove", sorted(hidden.keys() - kept))
+    return tuple(one for path, one in hidden.items() if path not in kept.union(left))

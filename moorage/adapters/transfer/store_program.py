@@ -84,20 +84,20 @@ def verify(store: str, paths: list[str]) -> dict[str, list[str]]:
 
 
 def hide(store: str, paths: list[str]) -> list[str]:
-    """Hide models; gives those that were there."""
-    return [path for path in paths if _rename(store, path, path + GOING)]
+    """Hide models; gives the hidden paths of those that were there and not hidden before."""
+    return [path + GOING for path in paths if _rename(store, path, path + GOING)]
 
 
 def restore(store: str, paths: list[str]) -> list[str]:
     """Unhide models, unless they were staged again meanwhile."""
-    return [path for path in paths if _rename(store, path + GOING, path)]
+    return [path for path in paths if _rename(store, path, path.removesuffix(GOING))]
 
 
 def remove(store: str, paths: list[str]) -> list[str]:
     """Remove hidden models; gives what could not be removed."""
     for path in paths:
-        shutil.rmtree(os.path.join(store, path + GOING), ignore_errors=True)
-    return [path for path in paths if os.path.exists(os.path.join(store, path + GOING))]
+        shutil.rmtree(os.path.join(store, path), ignore_errors=True)
+    return [path for path in paths if os.path.exists(os.path.join(store, path))]
 
 
 ACTIONS: dict[str, Callable[[str, list[str]], Any]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Any
 
@@ -10,7 +11,7 @@ from docker.errors import APIError
 from requests.exceptions import ConnectionError, ReadTimeout
 
 from moorage.adapters.docker import helper
-from moorage.adapters.docker.helper import HelperJob, run_helper
+from moorage.adapters.docker.helper import HelperJob, helper_options, run_helper
 from moorage.common.failures import Failure
 from moorage.inventory.access import Access
 from tests.log_stream import LogStream
@@ -27,8 +28,10 @@ class Daemon:
         waits: How long each question was to wait.
     """
 
-    def __init__(self, *ends: Any, lives: bool = True, removable: bool = True) -> None:
-        self.ends, self.lives, self.removable = list(ends), lives, removable
+    def __init__(
+        self, *ends: Any, lives: bool = True, removable: bool = True, output: str = "done\n"
+    ) -> None:
+        self.ends, self.lives, self.removable, self.output = list(ends), lives, removable, output
         self.waits: list[float] = []
         self.containers, self.name = self, "moorage-keep-1"
 
@@ -50,7 +53,7 @@ class Daemon:
             raise ReadTimeout("nobody is there")
 
     def logs(self, **_: Any) -> LogStream:
-        return LogStream(b"done\n")
+        return LogStream(self.output.encode())
 
     def remove(self, **_: Any) -> None:
         if not (self.removable and self.lives):
@@ -75,6 +78,17 @@ def test_long_work_is_asked_for_in_short_questions(monkeypatch: pytest.MonkeyPat
     daemon = Daemon(ReadTimeout("slow"), ConnectionError("Read timed out"), 0)
     assert run(monkeypatch, daemon) == "done\n"
     assert max(daemon.waits) <= 60
+
+
+def test_a_long_line_comes_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list of a store with many models is one line of JSON."""
+    output = json.dumps(["a model"] * 9000) + "\n"
+    assert run(monkeypatch, Daemon(0, output=output)) == output
+
+
+def test_no_password_of_a_proxy_gets_into_its_environment() -> None:
+    """Docker's library would take the proxies of `~/.docker/config.json`."""
+    assert helper_options("probe", ["true"])["use_config_proxy"] is False
 
 
 def test_a_daemon_that_is_gone_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

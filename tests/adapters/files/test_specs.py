@@ -110,6 +110,11 @@ def test_an_absolute_directory_stays(write: Write, source: str) -> None:
     assert spec.source == f"file://{Path(source).expanduser()}"
 
 
+def test_the_home_of_a_user_who_does_not_exist_is_a_folder_like_others(write: Write) -> None:
+    path = write("name: tiny\nsource: file://~nosuchuser/tiny\n")
+    assert load_spec(path).source == f"file://{path.parent}/~nosuchuser/tiny"
+
+
 def test_a_directory_without_a_name_is_refused(write: Write) -> None:
     failure = refusal(write("name: tiny\nsource: file://\n"))
     assert "source: found 'file://'; allowed: hf://org/repo" in failure.detail

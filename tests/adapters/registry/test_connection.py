@@ -122,6 +122,8 @@ def test_an_insecure_registry_may_have_any_certificate_or_none(secure: str, plai
     [
         ("http://169.254.169.254/latest/meta-data", "which is not https"),
         ("https://169.254.169.254/token", "a link-local address"),
+        ("https://[::1", "Invalid IPv6 URL"),
+        ("https://own\x7f.example/", "Invalid non-printable ASCII character"),
     ],
 )
 def test_a_login_that_leads_inside_is_not_asked_for(
@@ -136,3 +138,16 @@ def test_a_login_that_leads_inside_is_not_asked_for(
     with pytest.raises(Failure) as caught:
         found(plain, insecure=True)
     assert words in caught.value.detail
+
+
+@pytest.mark.parametrize("name", ["ca.crt", "client.cert"])
+def test_a_certificate_that_cannot_be_read_is_named(
+    secure: str, certificates: Path, name: str
+) -> None:
+    """One is no certificate, and of the other the key is missing."""
+    folder = certificates / secure
+    folder.mkdir(parents=True)
+    (folder / name).write_text("none")
+    refused = refusal(secure)
+    assert refused.cause is Cause.REGISTRY_UNTRUSTED
+    assert str(folder) in refused.detail

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import socket
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from threading import Event
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 import pytest
 
@@ -16,6 +17,7 @@ from moorage.adapters.transfer import prefetch
 from moorage.common.failures import Cause, Failure
 from moorage.models.source import ModelFile
 from tests.adapters.sources.conftest import REPO
+from tests.http_server import QuietHandler, serving
 from tests.hub.faults import Fault
 from tests.hub.server import Hub
 from tests.hub.tiny import pattern
@@ -23,6 +25,16 @@ from tests.hub.tiny import pattern
 NAME = "big.safetensors"
 DATA = pattern(200_000)
 FILE = ModelFile(name=NAME, size=len(DATA), sha256=hashlib.sha256(DATA).hexdigest())
+
+
+class Proxy(QuietHandler):
+    """One that leads nowhere."""
+
+    asked: ClassVar[list[tuple[str, str | None]]] = []
+
+    def do_CONNECT(self) -> None:
+        self.asked.append((self.path, self.headers["Proxy-Authorization"]))
+        self.send_error(403)
 
 
 @pytest.fixture
@@ -170,3 +182,23 @@ def test_a_file_too_short_for_the_range_is_corrupt(hub: Hub, commit: str) -> Non
     with pytest.raises(Failure) as caught:
         HubClient(REPO, hub.url).read(commit, FILE, Event(), 0, 100)
     assert caught.value.cause is Cause.DOWNLOAD_CORRUPT
+
+
+def test_a_hub_behind_a_proxy_is_asked_through_it(
+    monkeypatch: pytest.MonkeyPatch, target: Path
+) -> None:
+    monkeypatch.delenv("no_proxy", raising=False)
+    client = HubClient(REPO, "https://hub.invalid", waits=())
+    fetch = partial(client.fetch, "a" * 40, FILE, target, Event())
+    with serving(Proxy) as port:
+        for ask in (partial(client.list_files, ""), fetch):
+            Proxy.asked.clear()
+            monkeypatch.setenv("https_proxy", f"http://me:s3cret@127.0.0.1:{port}")
+            with pytest.raises(Failure, match="403") as caught:
+                ask()
+            assert caught.value.cause is Cause.HUB_UNAVAILABLE
+            assert Proxy.asked == [("hub.invalid:443", "Basic bWU6czNjcmV0")]
+            monkeypatch.setenv("https_proxy", "http://me:s3cret/@proxy")
+            with pytest.raises(Failure, match="HTTPS_PROXY holds no address") as caught:
+                ask()
+            assert "s3cret" not in caught.value.detail

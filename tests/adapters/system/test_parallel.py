@@ -33,7 +33,7 @@ def test_results_come_in_the_order_of_the_jobs() -> None:
         second_ran.set()
         return 2
 
-    assert run_all([first, second], workers=2, tick=nothing) == [1, 2]
+    assert run_all([first, second], workers=2) == [1, 2]
 
 
 def test_never_more_at_once_than_workers() -> None:
@@ -48,7 +48,7 @@ def test_never_more_at_once_than_workers() -> None:
         with lock:
             running -= 1
 
-    run_all([job] * 12, workers=3, tick=nothing)
+    run_all([job] * 12, workers=3)
     assert most == 3
 
 
@@ -63,8 +63,13 @@ def test_the_first_failure_ends_the_others() -> None:
         raise OSError("broken")
 
     with pytest.raises(OSError, match="broken"):
-        run_all([patient, failing, patient], workers=2, tick=nothing)
+        run_all([patient, failing, patient], workers=2)
     assert ended.is_set()
+
+
+def test_a_job_does_not_keep_the_process_alive() -> None:
+    job = [lambda _stopped: threading.current_thread().daemon]
+    assert run_all(job, workers=1) == [True], "a cancelled download would delay the exit"
 
 
 def test_a_tick_ends_everything_once_the_time_is_over() -> None:

@@ -62,6 +62,12 @@ def test_a_mistake_names_the_variable_that_was_set(monkeypatch: pytest.MonkeyPat
     assert refused.value.errors()[0]["loc"] == ("HF_HUB_OFFLINE",)
 
 
+def test_the_home_of_a_user_who_does_not_exist_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MOORAGE_HOME", "~nosuchuser/x")
+    with pytest.raises(ValidationError, match="a user who has a home"):
+        Settings()
+
+
 def test_what_is_given_wins_over_all_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://of-the-hub")
     assert Settings().hub_endpoint == "http://of-the-hub"

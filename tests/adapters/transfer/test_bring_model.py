@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from moorage.adapters.transfer import bring_model as bringing
 from moorage.adapters.transfer.host_store import Staged
+from moorage.inventory.access import Access
 from moorage.inventory.snapshot import HostSnapshot
 from tests.builders import a_model
 
@@ -48,3 +51,17 @@ def test_a_neighbour_lends_only_once_the_helper_is_there_that_asks_it(
     delivery = bringing.Delivery(a_model(), TARGET, "/srv/models/models", [], LENDER)
     bringing.bring(delivery, lambda *_: None, deadline_seconds=5)
     assert done == ["image on gpu-2", "gpu-1 lends", "staging", "gpu-1 ends"]
+
+
+def test_the_proxies_of_dockers_own_client_go_into_the_job(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    default = {"httpsProxy": "http://ops:s3cret@proxy:3128"}
+    configuration = {"proxies": {"default": default, "tcp://gpu-2:2376": {}}}
+    (tmp_path / "config.json").write_text(json.dumps(configuration))
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    variables = bringing.proxies_for(Access(address="ssh://gpu-1"))
+    assert variables["https_proxy"] == "http://ops:s3cret@proxy:3128"
+    assert bringing.proxies_for(Access(address="tcp://gpu-2:2376")) == {}
+    job = bringing.job_of(a_model(), [], workers=1, seconds=1, proxies=variables)
+    assert json.loads(job)["environment"] == variables

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,10 +12,10 @@ import requests
 from docker.errors import APIError, NotFound
 
 from moorage.adapters.transfer import host_store
-from moorage.adapters.transfer.host_store import HostStore
+from moorage.adapters.transfer.host_store import HostStore, parcel
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import Access
-from moorage.models.source import ResolvedModel
+from moorage.models.source import ModelFile, ResolvedModel
 from tests.builders import a_model
 from tests.log_stream import LogStream
 
@@ -37,8 +37,7 @@ class OneContainer:
 
     @property
     def attrs(self) -> dict[str, Any]:
-        made = datetime.now(UTC).isoformat()
-        return {"State": {"Status": "exited", "ExitCode": self.code}, "Created": made}
+        return {"State": {"Status": "exited", "ExitCode": self.code}}
 
     def create(self, *_: Any, **__: Any) -> OneContainer:
         if self.log is not None:
@@ -60,7 +59,7 @@ class OneContainer:
 
 
 class Fed(OneContainer):
-    """One that somebody else has made, an hour ago, and to which a directory is sent.
+    """One that somebody else has made, and to which a directory is sent.
 
     Attributes:
         sizes: What is there of the file at each look; once none is left, it has ended.
@@ -73,8 +72,7 @@ class Fed(OneContainer):
     @property
     def attrs(self) -> dict[str, Any]:
         status = "created" if self.sizes else "exited"
-        made = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
-        return {"State": {"Status": status, "ExitCode": 0}, "Created": made}
+        return {"State": {"Status": status, "ExitCode": 0}}
 
     def get_archive(self, path: str) -> tuple[Any, dict[str, int]]:
         if ".incomplete" not in path:
@@ -162,6 +160,14 @@ def test_who_sends_nothing_any_more_is_not(bring: Bring, monkeypatch: pytest.Mon
     assert daemon.made == 1
 
 
+def test_a_file_that_cannot_be_read_is_no_trouble_of_the_host(tmp_path: Path) -> None:
+    model = a_model(path=str(tmp_path))
+    stream = parcel(model, ModelFile(name="tokenizer.model", size=5), "/tokenizer.model")
+    with pytest.raises(Failure, match=r"tokenizer\.model cannot be read") as caught:
+        list(stream)
+    assert caught.value.cause is Cause.SOURCE_INCOMPLETE
+
+
 def test_a_program_that_cannot_run_says_why(bring: Bring) -> None:
     with pytest.raises(Failure, match="no attribute 'file_digest'") as caught:
         bring(OneContainer("Traceback:\nmodule 'hashlib' has no attribute 'file_digest'", code=1))
@@ -172,6 +178,7 @@ def test_a_forgotten_container_that_cannot_be_removed_is_not_tried_for_ever(
     bring: Bring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(host_store, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(host_store, "FED_SECONDS", 0.0)
     daemon = Fed(1, words=PRESENT)
     monkeypatch.setattr(daemon, "remove", lambda **_: None)
     with pytest.raises(Failure) as caught:

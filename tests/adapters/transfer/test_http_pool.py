@@ -9,11 +9,12 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from moorage.adapters.transfer.http_answer import body_of
-from moorage.adapters.transfer.http_pool import HttpPool
+from moorage.adapters.transfer.http_pool import HttpPool, proxy_for
 from tests.hub.faults import Fault
 from tests.hub.server import Hub
 from tests.hub.tiny import pattern
@@ -106,6 +107,16 @@ def test_redirects_in_a_circle_end(hub: Hub) -> None:
     assert len(hub.requests) < 10
 
 
+@pytest.mark.parametrize(
+    "target", ["https://[?key=s3cret", "https://cdn:99999/", "https://cdn..x/", "/caf\u00c3\u00a9"]
+)
+def test_a_redirect_to_what_is_no_address_is_an_error_of_the_source(hub: Hub, target: str) -> None:
+    hub.fail(NAME, Fault(status=302, headers={"Location": target}))
+    with pytest.raises(OSError, match="is no address") as caught:
+        read(pool_of(hub.url), hub)
+    assert "s3cret" not in str(caught.value)
+
+
 def test_a_redirect_that_drips_has_a_deadline() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
@@ -164,3 +175,22 @@ def test_a_proxy_is_asked_with_its_password(
         thread.join()
     assert heard[0].startswith(request_line)
     assert "Proxy-Authorization: Basic bWU6cGEgc3M=" in heard
+
+
+@pytest.mark.parametrize(
+    ("url", "proxy"),
+    [
+        ("https://hub.inside.example/a", "http://proxy:3128"),
+        ("http://localhost:5000/a", "http://proxy:3128"),
+        ("http://127.0.0.1/a", "http://proxy:3128"),
+        ("https://hub.example/a", "socks5://proxy:1080"),
+        ("https://hub.example/a", ""),
+    ],
+)
+def test_what_needs_no_proxy_is_asked_directly(
+    monkeypatch: pytest.MonkeyPatch, url: str, proxy: str
+) -> None:
+    for name in ("http_proxy", "https_proxy"):
+        monkeypatch.setenv(name, proxy)
+    monkeypatch.setenv("no_proxy", ".inside.example")
+    assert proxy_for(urlsplit(url)) is None

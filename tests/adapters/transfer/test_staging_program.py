@@ -124,6 +124,16 @@ def test_an_answer_that_breaks_off_is_requested_again(store: Store, answer: byte
     assert (store.place / WEIGHTS).read_bytes() == whole
 
 
+def test_the_proxies_of_its_job_lead_to_the_source(store: Store) -> None:
+    data = b"weights"
+    file = {"name": WEIGHTS, "size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    with answering(b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n" + data) as proxy:
+        mirror = store.mirror(urls={WEIGHTS: f"http://hub.invalid/{WEIGHTS}"})
+        variables = {"http_proxy": proxy, "no_proxy": ""}
+        reports = store.bring(files=[file], mirrors=[mirror], environment=variables)
+    assert reports[-1]["result"] == "staged"
+
+
 @contextlib.contextmanager
 def answering(*answers: bytes) -> Iterator[str]:
     """A server that gives each connection the next answer, and ends it."""
@@ -177,6 +187,14 @@ def test_a_redirect_that_leads_inside_is_not_followed(
     report = store.bring(mirrors=[store.mirror(tries=1)])[-1]
     assert report["cause"] == "hub-unavailable"
     assert words in report["detail"]
+
+
+def test_what_the_disk_refuses_is_no_trouble_of_the_hub(store: Store) -> None:
+    name = "x" * 300  # longer than file systems take
+    file = {"name": name, "size": 1}
+    report = store.bring(files=[file], mirrors=[store.mirror(urls={name: store.hub.url})])[-1]
+    assert report["cause"] == "store-unwritable"
+    assert "File name too long" in report["detail"]
 
 
 def test_what_is_not_what_was_announced_gets_no_place(store: Store) -> None:

@@ -145,6 +145,19 @@ def test_what_nobody_needs_is_removed(store: OwnStore, place: Path) -> None:
     assert store.stored(()) == ()
 
 
+def test_only_what_is_gone_counts_as_removed(store: OwnStore, place: Path) -> None:
+    """A killed call had hidden the model, which was downloaded again since."""
+    hidden = place.with_name(f"{COMMIT}.going")
+    hidden.mkdir()
+    (hidden / "a.bin").write_bytes(b"123")
+    (removed,) = prune(store, store.stored(())[::-1], lambda: ())
+    assert (removed.state, removed.bytes) == (StoredState.GOING, 3)
+    assert not hidden.exists()
+    assert (place / "a.bin").exists()
+    (removed,) = prune(store, store.stored(()), lambda: ())
+    assert (removed.state, place.exists()) == (StoredState.COMPLETE, False)
+
+
 def test_what_somebody_began_to_need_meanwhile_stays(store: OwnStore, place: Path) -> None:
     need = Need(release="tiny.v2", folder=FOLDER)
     assert prune(store, store.stored(()), lambda: (need,)) == ()
