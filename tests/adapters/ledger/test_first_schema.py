@@ -14,7 +14,7 @@ from alembic.config import Config
 from sqlalchemy import Connection, Engine, MetaData, insert, update
 
 from moorage.adapters.ledger import Ledger
-from moorage.adapters.ledger.database import _connect
+from moorage.adapters.ledger.database import _connect, parsed_url
 from moorage.adapters.ledger.migrations import MIGRATIONS
 from moorage.common.failures import Failure
 from moorage.releases.states import ReleaseState
@@ -43,7 +43,7 @@ def to_schema(engine: Engine, revision: str) -> None:
 @pytest.fixture
 def engine(url: str) -> Iterator[Engine]:
     """The first schema, with what a moorage of that time wrote."""
-    engine = _connect(url)
+    engine = _connect(parsed_url(url))
     to_schema(engine, "0001")
     with engine.begin() as connection:
         fill(connection)
