@@ -142,7 +142,7 @@ async def test_a_wake_that_cannot_be_undone_says_so_and_fails_for_its_own_reason
     row = placed(ReleaseState.STOPPING, ReleaseState.ASLEEP)
     for name, value in (("_start", start), ("stop_all", lambda *_: None), ("tell", notes.append)):
         monkeypatch.setattr(sleep, name, value)
-    monkeypatch.setattr(sleep, "restore_image", lambda _: None)
+    monkeypatch.setattr(sleep, "restore_image", lambda *_: None)
     monkeypatch.setattr(stopping, "stop_all", stop)
     with pytest.raises(Failure, match="exit code 1"):
         await sleep.wake(row, a_fleet(a_host()))
