@@ -207,6 +207,7 @@ def test_a_stream_that_woke_its_model_ends_before_the_engine_stops(
         assert next(events) == 'data: {"token": 1}'
         retiring = workplace.start("retire", name)
         workplace.wait_until(lambda: workplace.ledger.gateways.draining(f"{name}.v1") == 1)
+        time.sleep(2)  # until the retire has seen it, too
         busy.unlink()
         assert list(events)[-1] == "data: [DONE]"
     assert retiring.wait() == 0
