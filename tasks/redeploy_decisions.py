@@ -53,12 +53,15 @@ async def find_intents(selection: Selection, fleet: Fleet) -> list[Intent]:
         try:
             async with gate:
                 drifts = await _find_drift(spec, release, hosts, by_policy=by_policy)
+                newest = await in_thread(_newest, release) if by_policy and drifts else None
         except (Failure, TimeoutError) as error:
             late = Failure(Cause.STEP_TIMEOUT, str(error))
             failure = error if isinstance(error, Failure) else late
             intent = Intent(spec=spec, release=release.id)
             return intent.model_copy(update={"failure": intent.failed(failure)})
-        return intent_of(release, spec, drifts, by_policy=by_policy, force=selection.force)
+        return intent_of(
+            release, spec, drifts, by_policy=by_policy, force=selection.force, newest=newest
+        )
 
     with step("look") as note, mute_steps():
         releases = await in_thread(_candidates, selection.names)
@@ -80,6 +83,12 @@ def _specs_of_files(files: str) -> dict[str, ModelSpec]:
     if not folder.is_absolute() or not folder.is_dir():
         raise Failure(Cause.BAD_SETTING, f"files: {files} is no absolute path of a folder here")
     return {spec.name: spec for spec in load_specs([folder])}
+
+
+def _newest(release: Release) -> Release | None:
+    """The newest release of a model, if it is another one and has a record."""
+    newest = ledger().releases.newest(release.model)
+    return newest.release if newest and newest.id != release.id else None
 
 
 async def _find_drift(

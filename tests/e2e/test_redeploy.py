@@ -87,6 +87,25 @@ def test_a_file_goes_before_what_serves_and_the_first_failure_stops_the_rest(
     assert outcomes(workplace, on)["c"] == ("redeployed", 2)
 
 
+def test_a_change_that_has_failed_is_only_reported_until_it_differs(
+    workplace: Workplace, lifecycle_program: Path, fleet: tuple[str, Path]
+) -> None:
+    policy = {"on_changed_file": "redeploy"}
+    changed: dict[str, Any] = {"redeploy": policy, "readiness": HURRY}
+    workplace.spec("a", engine=process_engine(lifecycle_program), redeploy=policy)
+    workplace.run("apply", workplace.folder, "--yes")
+    options = ("--all", "--by-policy", "--yes", "--files", workplace.folder, *fleet)
+    workplace.spec("a", engine=process_engine(lifecycle_program, "die"), **changed)
+    (failed,) = workplace.json("redeploy", *options, code=6)
+    assert failed["outcome"] == "failed"
+    (again,) = workplace.json("redeploy", *options)
+    assert again["outcome"] == "notified"
+    assert again["why"].startswith(f"{failed['before'][:-1]}2 failed with it (engine-")
+    workplace.spec("a", engine=process_engine(lifecycle_program, CHANGED="1"), **changed)
+    (other,) = workplace.json("redeploy", *options)
+    assert other["outcome"] == "redeployed"
+
+
 def test_what_was_deployed_while_a_wave_waited_is_left_as_it_is(
     workplace: Workplace, lifecycle_program: Path, fleet: tuple[str, Path]
 ) -> None:

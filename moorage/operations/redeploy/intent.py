@@ -9,7 +9,7 @@ from moorage.common.failures import Failure
 from moorage.common.units import human_seconds
 from moorage.common.values import Value
 from moorage.operations.history.changes import spec_changes
-from moorage.operations.redeploy.drift import Drift, DriftKind, decide, summarize
+from moorage.operations.redeploy.drift import Drift, DriftKind, decide, has_failed, summarize
 from moorage.policy.request import Channel, Submission
 from moorage.releases.release import Release
 from moorage.releases.requester import one_line
@@ -167,11 +167,18 @@ class Intent(Value):
 
 
 def intent_of(
-    release: Release, spec: ModelSpec, drifts: Sequence[Drift], *, by_policy: bool, force: bool
+    release: Release,
+    spec: ModelSpec,
+    drifts: Sequence[Drift],
+    *,
+    by_policy: bool,
+    force: bool,
+    newest: Release | None = None,
 ) -> Intent:
     """The intent for a model.
 
-    The policy only reports a model that was rolled back, and never redeploys it.
+    The policy only reports a model that was rolled back, or whose engine has failed with the same
+    changes. It redeploys neither.
 
     Args:
         release: The release to replace.
@@ -179,6 +186,7 @@ def intent_of(
         drifts: The changes.
         by_policy: Whether the model's policy decides; else any drift leads to a redeploy.
         force: Whether to deploy even without changes.
+        newest: The model's newest release, if that is a later one with a record.
     """
     action, why = OnDrift.REDEPLOY if drifts else OnDrift.NEVER, summarize(drifts)
     if by_policy:
@@ -186,6 +194,9 @@ def intent_of(
     if by_policy and release.rolled_back_to and action == OnDrift.REDEPLOY:
         # A person rolled back on purpose; a policy must not undo that.
         action, why = OnDrift.NOTIFY, f"was rolled back to {release.rolled_back_to}; {why}"
+    failure = newest.failure if newest and has_failed(release, drifts, newest) else None
+    if by_policy and failure and newest and action == OnDrift.REDEPLOY:
+        action, why = OnDrift.NOTIFY, f"{newest.id} failed with it ({failure.cause}); {why}"
     if force and action != OnDrift.REDEPLOY:
         action, why = OnDrift.REDEPLOY, summarize(drifts) or "forced, though nothing has changed"
     unapplied = spec_changes(release.spec, spec) if spec.digest == release.spec_digest else ()

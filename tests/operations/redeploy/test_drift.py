@@ -16,9 +16,11 @@ from moorage.operations.redeploy.drift import (
     branch_drift,
     decide,
     file_drift,
+    has_failed,
     image_drift,
 )
-from moorage.operations.redeploy.intent import ModelOutcome, intent_of, question_of
+from moorage.operations.redeploy.intent import Intent, ModelOutcome, intent_of, question_of
+from moorage.releases.release import FailureRecord, Release
 from moorage.spec import OnDrift, RedeploySpec
 from tests.builders import REVISION, a_release, a_spec, an_image
 
@@ -34,6 +36,21 @@ def a_drift(kind: DriftKind = DriftKind.BRANCH) -> Drift:
 
 def policy(**changes: Any) -> RedeploySpec:
     return RedeploySpec.model_validate(changes)
+
+
+def tried(failure: Cause | None = Cause.ENGINE_EXITED, **changes: Any) -> Release:
+    """A later release that has failed."""
+    record = failure and FailureRecord(cause=failure, detail="", suggestion="")
+    spec = changes.get("spec", a_spec())
+    facts = {"id": "tiny.v2", "spec": spec, "spec_digest": spec.digest, "failure": record}
+    return a_release(**{**facts, **changes})
+
+
+def by_policy(drifts: list[Drift], newest: Release | None, *, force: bool = False) -> Intent:
+    """The intent for a model whose branch is followed."""
+    spec = a_spec(redeploy={"on_moved_branch": "redeploy"})
+    release = a_release(spec=spec, spec_digest=spec.digest)
+    return intent_of(release, spec, drifts, by_policy=True, force=force, newest=newest)
 
 
 class TestMoved:
@@ -126,6 +143,41 @@ class TestIntended:
         assert watched.why.startswith("was rolled back to tiny.v0; moved branch")
         intent = intent_of(release, spec, [a_drift()], by_policy=False, force=False)
         assert intent.action == OnDrift.REDEPLOY
+
+    def test_a_policy_does_not_repeat_a_change_with_which_the_engine_has_failed(self) -> None:
+        one = by_policy([a_drift()], tried(revision=OTHER))
+        assert one.action == OnDrift.NOTIFY
+        assert one.why.startswith("tiny.v2 failed with it (engine-exited); moved branch")
+        forced = by_policy([a_drift()], tried(revision=OTHER), force=True)
+        assert forced.action == OnDrift.REDEPLOY
+
+    @pytest.mark.parametrize(
+        ("newest", "why"),
+        [
+            (None, "nothing was tried"),
+            ({"failure": None}, "it did not fail"),
+            ({"failure": Cause.NO_FIT}, "the fleet was full"),
+            ({"revision": "c" * 40}, "the branch has moved on"),
+            ({"spec": a_spec(context=1024)}, "it had another spec"),
+            ({"companions": (POET,)}, "it had other adapters"),
+        ],
+    )
+    def test_a_policy_takes_what_has_not_failed(
+        self, newest: dict[str, Any] | None, why: str
+    ) -> None:
+        last = None if newest is None else tried(**{"revision": OTHER, **newest})
+        assert by_policy([a_drift()], last).action == OnDrift.REDEPLOY, why
+
+    def test_an_image_is_tried_again_once_its_tag_moves_on(self) -> None:
+        first, second, third = (f"sha256:{digit * 64}" for digit in "123")
+        release, failed = a_release(image=an_image(digest=first)), an_image(digest=second)
+        newest = tried(image=failed)
+        assert has_failed(release, image_drift(release, second), newest)
+        assert not has_failed(release, image_drift(release, third), newest)
+        other = tried(image=an_image(digest=second, reference="vllm/vllm-openai:v0.33.0"))
+        assert not has_failed(release, image_drift(release, second), other)
+        moved = tried(image=failed, revision=OTHER)
+        assert has_failed(release, [a_drift()], moved), "the registry does not answer now"
 
     def test_a_moved_image_is_remembered_for_nothing_else_tells_the_deploy(self) -> None:
         moved = intent_of(
