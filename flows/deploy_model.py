@@ -31,6 +31,7 @@ from moorage.releases.release_row import ReleaseRow, replaceable
 from moorage.releases.requester import Claim
 from moorage.releases.states import ReleaseState
 from moorage.reports.form_parameters import THIS_MACHINE, FleetParameter, SpecParameter
+from moorage.spec import Approval
 from tasks.acceptance import acceptance
 from tasks.compare import serving, sole_flow, superseded_since
 from tasks.image import image_drift, pull_image
@@ -91,20 +92,25 @@ async def deploy_model(
     """
     async with flow_context(spec.name, requested_by) as context:
         submission, file_set = current_submission(), current_file_set()
-        fleet = await require_allowed(spec, fleet, file_set)
-        await check_early(spec, fleet)
-        approval = await require_approval(context, spec, fleet, force=force)
-        async with sole_flow(spec.name, context.flow_run_id):
-            if reason := await superseded_since(spec.name):
-                return Completed(name="Unchanged", message=f"unchanged: {reason}")
-            old, healthy = await serving(spec, fleet.avoided_hosts)
-            facts = {"applied_from": file_set, "submission": submission, "approval": approval}
-            source = ReleaseSource(spec, facts)
-            if old and healthy and not force and await source.is_served_by(old):
-                await revise(old, spec, fleet)
-                return ending(unchanged(old, await image_drift(old, fleet)))
-            release = await roll_out(context, source, fleet, old)
-    return Completed(message=announcement(release), data=release)
+        allowed = await require_allowed(spec, fleet, file_set)
+        await check_early(spec, allowed)
+        while True:
+            approval = await require_approval(context, spec, allowed, force=force)
+            async with sole_flow(spec.name, context.flow_run_id):
+                if approval:  # it may have taken days
+                    allowed = await require_allowed(spec, fleet, file_set)
+                if reason := await superseded_since(spec.name):
+                    return Completed(name="Unchanged", message=f"unchanged: {reason}")
+                old, healthy = await serving(spec, allowed.avoided_hosts)
+                facts = {"applied_from": file_set, "submission": submission, "approval": approval}
+                source = ReleaseSource(spec, facts)
+                if old and healthy and not force and await source.is_served_by(old):
+                    await revise(old, spec, allowed)
+                    return ending(unchanged(old, await image_drift(old, allowed)))
+                if approval or spec.redeploy.approval != Approval.REQUIRED:
+                    release = await roll_out(context, source, allowed, old)
+                    return Completed(message=announcement(release), data=release)
+            tell("another flow has changed the model: this deploy needs approval now")
 
 
 async def roll_out(

@@ -47,7 +47,7 @@ _approvals: ContextVar[Mapping[str, str]] = ContextVar("approvals", default=Mapp
 
 _channel: ContextVar[Channel] = ContextVar("channel", default=Channel.API)
 _submission: ContextVar[Submission | None] = ContextVar("submission", default=None)
-_fleet: ContextVar[Fleet | None] = ContextVar("fleet", default=None)
+_fleets: ContextVar[tuple[Fleet, ...]] = ContextVar("fleets", default=())
 _file_set: ContextVar[str] = ContextVar("file_set", default="")
 
 
@@ -59,7 +59,7 @@ def channel_scope(channel: Channel) -> AbstractContextManager[None]:
 @contextmanager
 def recorded_scope(submission: Submission, fleet: Fleet) -> Iterator[None]:
     """Let subflows deploy an earlier submission, on a fleet that is not judged again."""
-    with variable_scope(_submission, submission), variable_scope(_fleet, fleet):
+    with variable_scope(_submission, submission), variable_scope(_fleets, (fleet,)):
         yield
 
 
@@ -103,7 +103,8 @@ def settled_fleet(fleet: Fleet, files: str = "") -> Fleet:
 async def require_allowed(spec: ModelSpec, fleet: Fleet, applied_from: str = "") -> Fleet:
     """Refuse a spec that the policy does not allow; returns the site's hosts that it may use."""
     allowed = await in_thread(_judge, spec, fleet, applied_from)
-    _fleet.set(allowed)  # for subflows, such as the plan that is shown for approval
+    # For subflows, such as the plan that is shown for approval. An outer fleet stays allowed, too.
+    _fleets.set((*_fleets.get(), allowed))
     return allowed
 
 
@@ -129,7 +130,7 @@ def require_allowed_size(spec: ModelSpec, placement: Placement, submission: Subm
 
 def _fleet_of_run(fleet: Fleet) -> tuple[Fleet, tuple[Violation, ...]]:
     """The fleet of a run, and the policy violations of a fleet that it brought."""
-    if fleet == _fleet.get():
+    if fleet in _fleets.get():
         return fleet, ()
     channel = _channel.get()
     _require_own_environment(channel)

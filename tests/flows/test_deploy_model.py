@@ -1,16 +1,19 @@
-"""The order of starts around a second try, with steps that only say what they would do."""
+"""The order of a deploy and of its starts, with steps that only say what they would do."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+import inspect
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager, nullcontext, suppress
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from flows import deploy_model as flow
 from flows.deploy_model import start_replicas
+from flows.dry_run import ReleaseSource
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
 from moorage.engines.flags import Flag
@@ -18,12 +21,15 @@ from moorage.engines.labels import LABEL_REPLICA
 from moorage.engines.launch import LaunchPlan, planned_workload
 from moorage.engines.recovery import Correction
 from moorage.engines.workload import Workload
+from moorage.inventory.fleet import Fleet
 from moorage.readiness.protocol import Readiness
 from moorage.readiness.smoke_test import SmokeTestResult
 from moorage.releases.release import Release
+from moorage.releases.release_row import ReleaseRow
+from moorage.spec import ModelSpec
 from tasks.journal import Journal
 from tasks.release import ReleaseDraft
-from tests.builders import a_container, a_plan, a_profile, a_release, a_spec
+from tests.builders import a_container, a_plan, a_profile, a_release, a_row, a_spec
 
 LENGTH = "--max-model-len"
 REFUSES = Failure(
@@ -219,3 +225,69 @@ def test_a_canary_is_watched_before_the_rest_starts(
     canary = {"strategy": "canary", "canary_share": share}
     started(a_release() if before else None, back_to, replicas=2, replace=canary)
     assert [what for what, *_ in steps_done.done] == expected
+
+
+CAREFUL = a_spec(redeploy={"approval": "required"})
+
+
+async def deployed(monkeypatch: pytest.MonkeyPatch, *approvals: str, spec: ModelSpec) -> list[str]:
+    """The steps of a deploy that another release has overtaken while it waited for the lock."""
+    done, given = list[str](), iter(approvals)
+
+    async def require_allowed(*_: object) -> Fleet:
+        done.append("policy")
+        return Fleet()
+
+    async def require_approval(*_: object, **__: object) -> str:
+        done.append("approval")
+        return next(given)
+
+    @asynccontextmanager
+    async def sole_flow(*_: object) -> AsyncIterator[None]:
+        done.append("lock")
+        yield
+
+    async def serving(*_: object) -> tuple[ReleaseRow, bool]:
+        return a_row(), True
+
+    async def is_served_by(*_: object) -> bool:
+        return False
+
+    async def roll_out(_: Any, source: ReleaseSource, *__: object) -> Release:
+        done.append(f"roll out: {source.facts['approval']}")
+        return a_release()
+
+    async def nothing(*_: object) -> str:
+        return ""
+
+    stubs = (require_allowed, require_approval, sole_flow, serving, roll_out)
+    for stub in stubs:
+        monkeypatch.setattr(flow, stub.__name__, stub)
+    for name in ("check_early", "superseded_since"):
+        monkeypatch.setattr(flow, name, nothing)
+    monkeypatch.setattr(ReleaseSource, "is_served_by", is_served_by)
+    monkeypatch.setattr(
+        flow, "flow_context", lambda *_: nullcontext(SimpleNamespace(flow_run_id=""))
+    )
+    await inspect.unwrap(flow.deploy_model.fn)(spec)
+    return done
+
+
+async def test_what_needs_approval_by_now_is_not_deployed_without_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done = await deployed(monkeypatch, "", "by ann", spec=CAREFUL)
+    first, then = ["policy", "approval", "lock"], ["approval", "lock", "policy"]
+    assert done == [*first, *then, "roll out: by ann"]
+
+
+async def test_the_policy_is_asked_again_after_an_approval(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = await deployed(monkeypatch, "by ann", spec=CAREFUL)
+    assert done == ["policy", "approval", "lock", "policy", "roll out: by ann"]
+
+
+async def test_a_model_without_approval_is_deployed_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done = await deployed(monkeypatch, "", spec=a_spec())
+    assert done == ["policy", "approval", "lock", "roll out: "]

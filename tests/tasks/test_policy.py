@@ -55,6 +55,23 @@ def test_a_fleet_that_a_run_has_settled_is_not_judged_again_and_any_other_is() -
             asyncio.run(policy.settled_fleet(OTHER.model_copy(update={"share_models": False})))
 
 
+def test_a_spec_is_judged_again_on_the_fleet_of_the_request(tmp_path: Path) -> None:
+    hosts = [{"name": "one"}, {"name": "two"}]
+    outer = Fleet.model_validate({"hosts": hosts})
+    written_policy(tmp_path / "deployments" / "policy.yaml", "api: {hosts: [one]}")
+
+    async def judged() -> list[str]:
+        return [one.name for one in (await policy.require_allowed(a_spec(), outer)).hosts]
+
+    async def twice() -> tuple[list[str], list[str]]:
+        first = await judged()
+        written_policy(tmp_path / "deployments" / "policy.yaml", "api: {hosts: [two]}")
+        return first, await judged()
+
+    with policy.recorded_scope(Submission(channel=Channel.API), outer):
+        assert asyncio.run(twice()) == (["one"], ["two"])
+
+
 @pytest.mark.parametrize(
     ("brought", "named"),
     [
