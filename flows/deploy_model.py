@@ -39,7 +39,13 @@ from tasks.journal import failure_of, tell
 from tasks.launch import AcceleratorStartLock, correct, launch
 from tasks.place import place
 from tasks.plan import check_early, check_placed, plan_release
-from tasks.policy import current_file_set, current_submission, require_allowed, require_allowed_size
+from tasks.policy import (
+    approved_release,
+    current_file_set,
+    current_submission,
+    require_allowed,
+    require_allowed_size,
+)
 from tasks.release import (
     ReleaseDraft,
     announcement,
@@ -103,7 +109,7 @@ async def deploy_model(
                     return Completed(name="Unchanged", message=f"unchanged: {reason}")
                 old, healthy = await serving(spec, allowed.avoided_hosts)
                 facts = {"applied_from": file_set, "submission": submission, "approval": approval}
-                source = ReleaseSource(spec, facts)
+                source = ReleaseSource(spec, facts, approved_release())
                 if old and healthy and not force and await source.is_served_by(old):
                     await revise(old, spec, allowed)
                     return ending(unchanged(old, await image_drift(old, allowed)))

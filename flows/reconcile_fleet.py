@@ -36,7 +36,7 @@ from tasks.artifacts import show_table
 from tasks.compare import decision_scope
 from tasks.context import ledger
 from tasks.observe_fleet import observe_fleet
-from tasks.policy import recorded_scope, settled_fleet
+from tasks.policy import granted_as_it_ran, recorded_scope, settled_fleet
 from tasks.prefect_runs import close_killed_runs, close_unreported_runs, remove_quiet_runs
 from tasks.repair import (
     count_replacement,
@@ -111,7 +111,9 @@ async def _replace(action: Action, fleet: Fleet) -> ActionOutcome:
         return ActionOutcome(action=action, done=False, summary="it was moved by now")
     hosts = fleet.model_copy(update={"avoid": (*fleet.avoid, *action.avoid)})
     begin = deployment(release.spec, hosts, release.applied_from)
-    with decision_scope(release.id), recorded_scope(release.submission, hosts):
+    on_record = recorded_scope(release.submission, hosts)
+    # If it asked, no model would be reconciled while a person thinks.
+    with decision_scope(release.id), on_record, granted_as_it_ran(release):
         state = with_result(await begin())
     if not state.is_completed():
         return ActionOutcome(action=action, done=False, summary=f"failed: {state.message}")

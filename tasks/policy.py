@@ -31,8 +31,9 @@ from moorage.policy import judge
 from moorage.policy.names import is_below
 from moorage.policy.request import Channel, PolicyRefused, Submission, Usage, Violation, usage_of
 from moorage.policy.rules import Rules
+from moorage.releases.release import Release
 from moorage.releases.states import SERVING, UNFINISHED
-from moorage.spec import AdapterSpec, ModelSpec
+from moorage.spec import AdapterSpec, Approval, ModelSpec
 from tasks.context import ledger, settings
 from tasks.journal import journal
 
@@ -44,6 +45,7 @@ Asker = Callable[[Question], Answer | None]
 
 _asker: ContextVar[Asker | None] = ContextVar("asker", default=None)
 _approvals: ContextVar[Mapping[str, str]] = ContextVar("approvals", default=MappingProxyType({}))
+_approved: ContextVar[Release | None] = ContextVar("approved", default=None)
 
 _channel: ContextVar[Channel] = ContextVar("channel", default=Channel.API)
 _submission: ContextVar[Submission | None] = ContextVar("submission", default=None)
@@ -210,6 +212,25 @@ def asking(asker: Asker) -> AbstractContextManager[None]:
 def granted(models: Sequence[str], approval: str) -> AbstractContextManager[None]:
     """Let the flows of this block deploy these models without asking again."""
     return variable_scope(_approvals, {**_approvals.get(), **dict.fromkeys(models, approval)})
+
+
+@contextmanager
+def granted_as_it_ran(release: Release) -> Iterator[None]:
+    """Let the flows of this block deploy a release again without asking, exactly as it ran.
+
+    This is for models that need approval: nothing that has moved since comes along.
+    """
+    if release.spec.redeploy.approval != Approval.REQUIRED:
+        yield
+        return
+    approval = release.approval or f"{release.id} ran before"
+    with granted([release.model], approval), variable_scope(_approved, release):
+        yield
+
+
+def approved_release() -> Release | None:
+    """The release that an outer flow deploys again exactly as it ran; None = as its spec says."""
+    return _approved.get()
 
 
 def given_approval(model: str) -> str:

@@ -149,8 +149,9 @@ def test_a_release_that_is_not_to_be_started_again_is_closed(
     assert place.releases()[0].state == "error"
 
 
+@pytest.mark.parametrize("approval", ["none", "required"])
 def test_a_release_that_keeps_dying_is_placed_on_another_host(
-    place: Workplace, lifecycle_program: Path
+    place: Workplace, lifecycle_program: Path, approval: str
 ) -> None:
     low = place.first_port
     hosts = ", ".join(
@@ -159,8 +160,9 @@ def test_a_release_that_keeps_dying_is_placed_on_another_host(
     )
     (place.folder / "fleet.yaml").write_text(f"hosts: [{hosts}]\n")
     engine = process_engine(lifecycle_program)
-    spec = place.spec(engine=engine, restart={"attempts": 1})
-    place.run("apply", spec, "--set", "ours", "--yes")
+    for redeploy in ({}, {"approval": approval}):  # with `required` a first deploy would wait
+        spec = place.spec(engine=engine, restart={"attempts": 1}, redeploy=redeploy)
+        place.run("apply", spec, "--set", "ours", "--yes")
     [old] = place.releases()
     died = place.ledger.repairs.of(old.id).model_copy(update={"attempts": 1})
     place.ledger.repairs.keep(died)
@@ -174,6 +176,7 @@ def test_a_release_that_keeps_dying_is_placed_on_another_host(
     assert new.spec_digest == old.spec_digest
     assert new.release
     assert new.release.applied_from == "ours", "it still belongs to the set of files"
+    assert new.release.approval == (f"{old.id} ran before" if approval == "required" else "")
     assert {claim.host for claim in place.claims()} == {new.workloads[0].host}
 
 

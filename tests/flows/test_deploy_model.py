@@ -28,6 +28,7 @@ from moorage.releases.release import Release
 from moorage.releases.release_row import ReleaseRow
 from moorage.spec import ModelSpec
 from tasks.journal import Journal
+from tasks.policy import granted_as_it_ran
 from tasks.release import ReleaseDraft
 from tests.builders import a_container, a_plan, a_profile, a_release, a_row, a_spec
 
@@ -254,7 +255,8 @@ async def deployed(monkeypatch: pytest.MonkeyPatch, *approvals: str, spec: Model
         return False
 
     async def roll_out(_: Any, source: ReleaseSource, *__: object) -> Release:
-        done.append(f"roll out: {source.facts['approval']}")
+        again = f", exactly {source.target.id}" if source.target else ""
+        done.append(f"roll out: {source.facts['approval']}{again}")
         return a_release()
 
     async def nothing(*_: object) -> str:
@@ -291,3 +293,11 @@ async def test_a_model_without_approval_is_deployed_at_once(
 ) -> None:
     done = await deployed(monkeypatch, "", spec=a_spec())
     assert done == ["policy", "approval", "lock", "roll out: "]
+
+
+async def test_what_was_approved_before_is_deployed_again_exactly_as_it_ran(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with granted_as_it_ran(a_release(spec=CAREFUL)):
+        done = await deployed(monkeypatch, "by ann", spec=CAREFUL)
+    assert done[-1] == "roll out: by ann, exactly tiny.v1"

@@ -21,6 +21,7 @@ from moorage.spec import RuntimeName
 from tasks import compare
 from tasks.compare import decision_scope, superseded_since
 from tasks.context import ledger
+from tasks.policy import approved_release, given_approval
 from tests.builders import REVISION, a_plan, a_release, a_spec, a_workload
 
 pytestmark = pytest.mark.usefixtures("own_home")
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("own_home")
 S = ReleaseState
 
 
-def ran(*states: ReleaseState) -> str:
+def ran(*states: ReleaseState, **facts: Any) -> str:
     """A release that has served, and was then moved on; what served before is superseded."""
     own, before = ledger().releases, ledger().releases.running("tiny")
     new = own.begin(a_spec(), REVISION, "")
@@ -38,6 +39,7 @@ def ran(*states: ReleaseState) -> str:
         "replaced": before.id if before else "",
         "plan": a_plan(release=new),
         "readiness": (Readiness(workload="leader", endpoint="", probes=()),),
+        **facts,
     }
     own.take_over(a_release(new, **made))
     if before:
@@ -95,6 +97,24 @@ async def test_reconciling_does_not_bring_back_what_was_retired_while_it_waited_
     about = {"model": "tiny", "release": old, "state": S.RUNNING, "reason": "it died"}
     await reconcile_fleet._replace(Action(kind=ActionKind.REPLACE, **about), Fleet())
     assert outcomes == [f"{old} is stopped by now"]
+
+
+@pytest.mark.parametrize("needed", [True, False])
+async def test_reconciling_asks_nobody_and_brings_nothing_that_was_not_approved(
+    monkeypatch: pytest.MonkeyPatch, needed: bool
+) -> None:
+    spec = a_spec(redeploy={"approval": "required"} if needed else {})
+    old, seen = ran(spec=spec), list[Any]()
+
+    async def deploy() -> State[Any]:
+        seen.extend((given_approval("tiny"), approved_release()))
+        return Completed()
+
+    monkeypatch.setattr(reconcile_fleet, "deployment", lambda *_: deploy)
+    about = {"model": "tiny", "release": old, "state": S.RUNNING, "reason": "it died"}
+    await reconcile_fleet._replace(Action(kind=ActionKind.REPLACE, **about), Fleet())
+    release = ledger().releases.get(old).release
+    assert seen == ([f"{old} ran before", release] if needed else ["", None])
 
 
 @pytest.fixture
