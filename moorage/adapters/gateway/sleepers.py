@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,6 +26,9 @@ POLL_SECONDS = 0.5
 SWITCH_SECONDS = 0.1
 """How often to check whether a successor has taken over, or the predecessor serves again."""
 LONGEST_LINE = 300
+
+NO_WAIT = {"MOORAGE_LOCK_WAIT_SECONDS": "0"}
+"""After a wait another release may serve, or somebody may have asked, so the decision is stale."""
 
 COMMAND = (*INTERPRETER, "-m", "moorage.cli")
 
@@ -78,19 +82,31 @@ class Sleepers:
         """Stop a model, and keep its release.
 
         Raises:
-            Failure: The model could not be stopped, and still serves.
+            Failure: The model could not be stopped, and still serves; `DEPLOY_IN_PROGRESS` at once
+                when a flow works on it.
         """
-        await self._run("unload", model, "--reason", reason)
+        await self._run("unload", model, "--reason", reason, **NO_WAIT)
 
     async def _make_room(self, model: str, give_up: float) -> bool:
         """Put an idle model to sleep on a host that `model` needs; False = none idle in time."""
         async with self._making_room:
-            while not (other := await asyncio.to_thread(self._idle_neighbour, model)):
+            while not await self._free_neighbour(model):
                 if time.monotonic() > give_up:
                     return False
                 await asyncio.sleep(POLL_SECONDS)
-            await self.put_to_sleep(other, f"to make room for {model}")
             return True
+
+    async def _free_neighbour(self, model: str) -> bool:
+        """Put the longest idle model near to sleep; False = none is idle, or a flow works on it."""
+        if not (other := await asyncio.to_thread(self._idle_neighbour, model)):
+            return False
+        try:
+            await self.put_to_sleep(other, f"to make room for {model}")
+        except Failure as failure:
+            if failure.cause != Cause.DEPLOY_IN_PROGRESS:
+                raise
+            return False
+        return True
 
     def _idle_neighbour(self, model: str) -> str:
         """The longest idle model on the hosts of a sleeping model; empty = none."""
@@ -109,12 +125,13 @@ class Sleepers:
         key = read_secrets([secret])[secret] if secret else ""
         return Endpoint(routes[0].endpoints[0], key, routes[0].release)
 
-    async def _run(self, *arguments: str) -> None:
+    async def _run(self, *arguments: str, **variables: str) -> None:
         process = await asyncio.create_subprocess_exec(
             *COMMAND,
             *arguments,
             "--json",
             cwd=self._folder,
+            env={**os.environ, **variables},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

@@ -55,6 +55,24 @@ async def test_a_command_that_fails_is_told_with_its_reason(
         assert caught.value.cause is cause
 
 
+IS_BUSY = """import os, sys
+waits = os.environ.get("MOORAGE_LOCK_WAIT_SECONDS")
+print('{"error": {"cause": "deploy-in-progress", "detail": "waits for %s s"}}' % waits)
+sys.exit(7)"""
+
+
+async def test_a_decision_that_a_model_is_idle_does_not_wait_for_a_flow_that_works_on_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sleepers, "COMMAND", (sys.executable, "-c", IS_BUSY))
+    monkeypatch.setattr(Sleepers, "_idle_neighbour", lambda *_: "tiny")
+    with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
+        own = Sleepers(ledger, tmp_path, tuple)
+        with pytest.raises(Failure, match="waits for 0 s"):
+            await own.put_to_sleep("tiny", "idle")
+        assert not await own._make_room("other", give_up=0.0), "it may be free a moment later"
+
+
 async def test_nobody_waits_for_room_where_the_place_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
