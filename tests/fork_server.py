@@ -56,7 +56,8 @@ class ForkServer:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.forked_programs", str(theirs.fileno())],
                 cwd=REPOSITORY,
-                env={**CLIENT_DEFAULTS, **environment},
+                # `tests` is found in the current folder, even if this process has signed in.
+                env={**CLIENT_DEFAULTS, **environment, "PYTHONSAFEPATH": ""},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
