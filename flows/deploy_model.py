@@ -102,21 +102,31 @@ async def deploy_model(
         await check_early(spec, allowed)
         while True:
             approval = await require_approval(context, spec, allowed, force=force)
+            facts = {"applied_from": file_set, "submission": submission, "approval": approval}
+            source = ReleaseSource(spec, facts, approved_release())
             async with sole_flow(spec.name, context.flow_run_id):
                 if approval:  # it may have taken days
                     allowed = await require_allowed(spec, fleet, file_set)
-                if reason := await superseded_since(spec.name):
-                    return Completed(name="Unchanged", message=f"unchanged: {reason}")
-                old, healthy = await serving(spec, allowed.avoided_hosts)
-                facts = {"applied_from": file_set, "submission": submission, "approval": approval}
-                source = ReleaseSource(spec, facts, approved_release())
-                if old and healthy and not force and await source.is_served_by(old):
-                    await revise(old, spec, allowed)
-                    return ending(unchanged(old, await image_drift(old, allowed)))
-                if approval or spec.redeploy.approval != Approval.REQUIRED:
-                    release = await roll_out(context, source, allowed, old)
-                    return Completed(message=announcement(release), data=release)
+                if ended := await _deploy_alone(context, source, allowed, force=force):
+                    return ended
             tell("another flow has changed the model: this deploy needs approval now")
+
+
+async def _deploy_alone(
+    context: FlowContext, source: ReleaseSource, fleet: Fleet, *, force: bool
+) -> State[Release] | None:
+    """Deploy while no other flow works on the model; None if that needs an approval by now."""
+    spec = source.spec
+    if reason := await superseded_since(spec.name):
+        return Completed(name="Unchanged", message=f"unchanged: {reason}")
+    old, healthy = await serving(spec, fleet.avoided_hosts)
+    if old and healthy and not force and await source.is_served_by(old):
+        await revise(old, spec, fleet)
+        return ending(unchanged(old, await image_drift(old, fleet)))
+    if spec.redeploy.approval == Approval.REQUIRED and not source.facts["approval"]:
+        return None
+    release = await roll_out(context, source, fleet, old)
+    return Completed(message=announcement(release), data=release)
 
 
 async def roll_out(

@@ -190,13 +190,7 @@ def intent_of(
     """
     action, why = OnDrift.REDEPLOY if drifts else OnDrift.NEVER, summarize(drifts)
     if by_policy:
-        action, why = decide(drifts, spec.redeploy)
-    if by_policy and release.rolled_back_to and action == OnDrift.REDEPLOY:
-        # A person rolled back on purpose; a policy must not undo that.
-        action, why = OnDrift.NOTIFY, f"was rolled back to {release.rolled_back_to}; {why}"
-    failure = newest.failure if newest and has_failed(release, drifts, newest) else None
-    if by_policy and failure and newest and action == OnDrift.REDEPLOY:
-        action, why = OnDrift.NOTIFY, f"{newest.id} failed with it ({failure.cause}); {why}"
+        action, why = _by_policy(release, spec, drifts, newest)
     if force and action != OnDrift.REDEPLOY:
         action, why = OnDrift.REDEPLOY, summarize(drifts) or "forced, though nothing has changed"
     unapplied = spec_changes(release.spec, spec) if spec.digest == release.spec_digest else ()
@@ -211,6 +205,19 @@ def intent_of(
         why=why,
         takes_an_image=any(drift.kind == DriftKind.IMAGE for drift in drifts),
     )
+
+
+def _by_policy(
+    release: Release, spec: ModelSpec, drifts: Sequence[Drift], newest: Release | None
+) -> tuple[OnDrift, str]:
+    action, why = decide(drifts, spec.redeploy)
+    if action != OnDrift.REDEPLOY:
+        return action, why
+    if release.rolled_back_to:  # on purpose, by a person
+        return OnDrift.NOTIFY, f"was rolled back to {release.rolled_back_to}; {why}"
+    if newest and newest.failure and has_failed(release, drifts, newest):
+        return OnDrift.NOTIFY, f"{newest.id} failed with it ({newest.failure.cause}); {why}"
+    return action, why
 
 
 def submission_of(release: Release, spec: ModelSpec) -> Submission:
