@@ -227,9 +227,10 @@ def _mode(
 def _labels(config: Config) -> int:
     """Number of labels of a classifier; vLLM scores and ranks only with a single label.
 
-    A classifier made of two tokens of a language model gives one score (vLLM 0.32, `adapters.py`).
+    A classifier made of two tokens of a language model gives one score (vLLM 0.32, `adapters.py`;
+    `models/config.py` makes one of an original Qwen3 reranker).
     """
-    if config.get("method") == "from_2_way_softmax":
+    if config.get("method") == "from_2_way_softmax" or config.get("is_original_qwen3_reranker"):
         return 1
     for names in ("classifier_from_token", "id2label"):
         if isinstance(config.get(names), Mapping | list) and config[names]:

@@ -67,12 +67,16 @@ def test_the_architecture_tells_the_mode(architecture: str, mode: Mode) -> None:
     assert profile.warnings == ()
 
 
+TWO_TOKENS = {"classifier_from_token": ["no", "yes"]}
+
+
 @pytest.mark.parametrize(
     ("config", "mode"),
     [
         ({"id2label": {"0": "LABEL_0"}}, Mode.RERANKING),
         ({"num_labels": 1}, Mode.RERANKING),
-        ({"classifier_from_token": ["no", "yes"], "method": "from_2_way_softmax"}, Mode.RERANKING),
+        ({**TWO_TOKENS, "method": "from_2_way_softmax"}, Mode.RERANKING),
+        ({**TWO_TOKENS, "is_original_qwen3_reranker": True}, Mode.RERANKING),
         ({"classifier_from_token": ["yes"], "method": "no_post_processing"}, Mode.RERANKING),
         ({"classifier_from_token": ["a", "b", "c"]}, Mode.CLASSIFICATION),
         ({"id2label": {"0": "sad", "1": "glad"}}, Mode.CLASSIFICATION),
