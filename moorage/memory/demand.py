@@ -11,8 +11,16 @@ from moorage.common.units import GIB, human_bytes
 from moorage.memory.dtypes import quantisation_method
 from moorage.memory.engine_setup import EngineSetup, setup_on_accelerator, setup_on_cpu
 from moorage.memory.estimates import activation, outer_terms, step_terms
-from moorage.memory.exact import STAND_IN, Pool, RankWeights, Scale, exact_terms, pool_for
-from moorage.memory.kv import KVKind
+from moorage.memory.exact import (
+    STAND_IN,
+    Pool,
+    RankWeights,
+    Scale,
+    exact_terms,
+    pool_for,
+    with_states,
+)
+from moorage.memory.kv import keeps_states
 from moorage.memory.need import Batch, CpuNeed, MemoryQuery, Need, Term
 from moorage.memory.options import MemoryOptions, memory_options
 from moorage.memory.predict import exact_prediction
@@ -93,6 +101,7 @@ class MemoryModel:
         pool, terms = None, outer_terms(self.options, query.ranks * setup.copies)
         try:
             weighed, pool = self._exact(setup)
+            setup, pool = with_states(setup, pool)
             draft = _draft_need(setup, self._draft, pool)
             terms = (
                 *exact_terms(weighed, pool, self.options),
@@ -190,7 +199,7 @@ def _draft_need(setup: EngineSetup, draft: ResolvedModel | None, pool: Pool) -> 
         Refusal: When the draft model is unknown, or the model has a recurrent state.
     """
     wanted, stated = setup.options.draft, setup.options.stated.draft
-    if wanted and any(group.kind == KVKind.MAMBA for group in pool.prediction.groups):
+    if wanted and keeps_states(pool.prediction):
         raise unknown("how drafts enlarge a recurrent state is not known")
     if wanted is None or wanted.method in WITHOUT_DRAFT_MODEL:
         return None

@@ -1,12 +1,14 @@
 """The exact terms of one rank: weights, KV cache and adapter buffers."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from moorage.common.refusal import Refusal
 from moorage.common.units import human_bytes
 from moorage.common.values import Value
 from moorage.memory.engine_setup import EngineSetup
 from moorage.memory.facts import Facts
+from moorage.memory.kv import keeps_states
 from moorage.memory.layers import stage_layers
 from moorage.memory.lora import lora_bytes
 from moorage.memory.need import Batch, MemoryPrediction, MemoryQuery, Term
@@ -116,11 +118,13 @@ class Pool(Value):
     """The KV cache of an engine.
 
     Attributes:
+        blocks: Blocks of the pool.
         stages: Bytes of the pool on one rank of each pipeline stage.
         formula: The formula of the number of blocks; empty = the size was given.
     """
 
     prediction: MemoryPrediction
+    blocks: int
     stages: tuple[int, ...]
     formula: str
 
@@ -158,7 +162,31 @@ def pool_for(setup: EngineSetup) -> Pool:
         formula = f"({concurrency} x {request} + 1)"
         blocks = concurrency * request + 1
         stages = tuple(blocks * stage.bytes_per_block for stage in found.stages)
-    return Pool(prediction=found, stages=stages, formula=formula)
+    return Pool(prediction=found, blocks=blocks, stages=stages, formula=formula)
+
+
+def with_states(setup: EngineSetup, pool: Pool) -> tuple[EngineSetup, Pool]:
+    """As many blocks as requests of a step: vLLM captures no graph with fewer recurrent states.
+
+    A number of requests that the user states enlarges the pool; else the pool bounds the number.
+    Source: `config/compilation.py:resolve_cudagraph_mode_and_sizes`.
+
+    Raises:
+        Refusal: When the user states both the requests and the size of the pool, and it is small.
+    """
+    options, blocks, batch = setup.options, pool.blocks, setup.batch
+    is_bound = keeps_states(pool.prediction) and setup.query.versions and not options.enforce_eager
+    if not is_bound or batch.seqs <= blocks:
+        return setup, pool
+    if options.max_seqs is None:
+        return replace(setup, batch=batch.model_copy(update={"seqs": blocks})), pool
+    if options.kv_bytes is not None:
+        raise rejected(
+            f"max_num_seqs ({batch.seqs}) exceeds available Mamba cache blocks ({blocks})"
+        )
+    stages = tuple(batch.seqs * stage.bytes_per_block for stage in pool.prediction.stages)
+    changes = {"blocks": batch.seqs, "stages": stages, "formula": f"{batch.seqs} requests, as many"}
+    return setup, pool.model_copy(update=changes)
 
 
 def exact_terms(weighed: RankWeights, pool: Pool, options: MemoryOptions) -> tuple[Term, ...]:

@@ -1,0 +1,58 @@
+"""Plans of models as their configuration and tensors say, under the rules of memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.engines.launch import LaunchPlan
+from moorage.models.source import ResolvedModel
+from moorage.placement.propose import NoFit
+from tests.builders import a_host, a_model
+from tests.engines.planning import flag, planned_as_read
+from tests.memory.models import known
+
+
+def a_known_model(name: str) -> ResolvedModel:
+    config, headers = known(name)
+    return a_model(config, headers=headers)
+
+
+def value(plan: LaunchPlan, name: str) -> str:
+    return flag(plan, name).tokens[1]
+
+
+HYBRID = "qwen3-next-80b-a3b"
+
+
+def hybrid(*args: str, gpus: int = 4, **wish: Any) -> LaunchPlan:
+    engine = {"name": "vllm", "args": list(args)}
+    return planned_as_read(a_known_model(HYBRID), a_host(gpus=gpus), engine=engine, **wish)
+
+
+WHOLE = {"policy": "whole"}
+
+
+@pytest.mark.parametrize(
+    ("args", "wish", "seqs"),
+    [
+        ((), {}, 68),
+        (("--enforce-eager",), {}, 1024),
+        (("--max-num-seqs 300",), {}, 300),
+        (("--kv-cache-memory-bytes 10G",), {}, 1024),
+        (("--kv-cache-memory-bytes 1G",), {}, 160),
+        ((), {"placement": WHOLE}, 403),
+        (("--gpu-memory-utilization 0.97",), {}, 202),
+    ],
+)
+def test_a_step_has_no_more_requests_than_the_cache_has_recurrent_states(
+    args: tuple[str, ...], wish: dict[str, Any], seqs: int
+) -> None:
+    """A request of 32,768 tokens takes 67 blocks."""
+    assert value(hybrid(*args, context=32_768, **wish), "--max-num-seqs") == str(seqs)
+
+
+def test_a_cache_for_fewer_recurrent_states_than_stated_is_refused() -> None:
+    with pytest.raises(NoFit, match=r"max_num_seqs \(2000\) exceeds available Mamba cache blocks"):
+        hybrid("--kv-cache-memory-bytes 1G", "--max-num-seqs 2000", context=32_768)
