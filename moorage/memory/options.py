@@ -12,6 +12,7 @@ from moorage.common.units import GIB
 from moorage.common.values import Value
 from moorage.models.config import apply_overrides
 from moorage.models.pin import AssetRole
+from moorage.models.profile import POOLING
 from moorage.models.rope import RopeRule, rope_rule
 from moorage.models.source import Companion
 from moorage.spec import MemorySpec, Mode, ModelSpec
@@ -177,8 +178,6 @@ class MemoryOptions(CacheOptions):
 
 CACHED_TOKENS = 32_768
 """Least tokens that the KV cache holds if the spec says `concurrency: auto`."""
-
-POOLING = (Mode.EMBEDDING, Mode.RERANKING, Mode.CLASSIFICATION)
 
 ATTENTION_DATA = ("--attn-dp-size", "--attention-data-parallel-size", "--enable-dp-attention")
 """SGLang's names of data parallelism for the attention alone."""

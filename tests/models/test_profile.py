@@ -230,6 +230,33 @@ def test_any_context_is_believed_where_the_model_names_none() -> None:
     )
 
 
+XLM: Config = {"architectures": ["XLMRobertaModel"], "max_position_embeddings": 8194}
+
+
+@pytest.mark.parametrize(
+    ("engine", "mode", "longest_input", "context"),
+    [
+        ("vllm", "auto", 8192, 8192),
+        ("auto", "auto", 8192, 8192),
+        ("triton", "auto", 256, 256),
+        ("vllm", "auto", 9000, 8194),
+        ("vllm", "auto", None, 8194),
+        ("vllm", "completion", 8192, 8194),
+        ("sglang", "auto", 8192, 8194),
+    ],
+)
+def test_an_input_that_vllm_pools_is_no_longer_than_the_models_settings_allow(
+    engine: str, mode: str, longest_input: int | None, context: int
+) -> None:
+    wish = {"engine": {"name": engine}, "mode": mode}
+    assert derived(XLM, wish=wish, longest_input=longest_input).context == context
+
+
+def test_a_longer_input_than_the_models_settings_allow_is_refused() -> None:
+    with pytest.raises(Failure, match="8194 tokens are requested, the model ends at 8192"):
+        derived(XLM, wish={"context": 8194}, longest_input=8192)
+
+
 GPT2: Config = {
     "n_layer": 12,
     "n_head": 12,
