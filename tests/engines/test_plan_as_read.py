@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from moorage.engines.launch import LaunchPlan
-from moorage.models.source import ResolvedModel
+from moorage.models.source import ModelFile, ResolvedModel
 from moorage.placement.propose import NoFit
 from tests.builders import a_host, a_model
 from tests.engines.planning import flag, planned_as_read
@@ -56,3 +56,24 @@ def test_a_step_has_no_more_requests_than_the_cache_has_recurrent_states(
 def test_a_cache_for_fewer_recurrent_states_than_stated_is_refused() -> None:
     with pytest.raises(NoFit, match=r"max_num_seqs \(2000\) exceeds available Mamba cache blocks"):
         hybrid("--kv-cache-memory-bytes 1G", "--max-num-seqs 2000", context=32_768)
+
+
+@pytest.mark.parametrize(
+    ("there", "args", "mode"),
+    [
+        ("tekken.json", "", ["mistral"]),
+        ("tekken.json tokenizer.json", "", []),
+        ("tokenizer.json", "", []),
+        ("tekken.json", "--tokenizer /tok", []),
+        ("tekken.json", "--tokenizer-mode hf", ["hf"]),
+    ],
+)
+def test_mistrals_tokenizer_is_named_where_there_is_no_other(
+    there: str, args: str, mode: list[str]
+) -> None:
+    files = tuple(ModelFile(name=name, size=1) for name in ("config.json", *there.split()))
+    model = a_known_model("mistral-7b-v0.3").model_copy(update={"files": files})
+    plan = planned_as_read(model, a_host(), engine={"name": "vllm", "args": args.split("  ")})
+    (container,) = plan.containers
+    words = [word for flag in container.command for word in flag.tokens]
+    assert [words[at + 1] for at, word in enumerate(words) if word == "--tokenizer-mode"] == mode
