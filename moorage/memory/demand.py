@@ -159,7 +159,7 @@ class MemoryModel:
         own_method = options.quantization and quantisation_method(setup.facts)
         weighed = None
         if not own_method:
-            weighed = self._scale.weigh(query.tensor, query.pipeline, query.data)
+            weighed = self._scale.weigh(query.tensor, query.pipeline, query.data, query.versions)
         if weighed is None or options.uncovered:
             raise unknown(f"{options.uncovered}; `memory.claim` states the bytes")
         return weighed, pool

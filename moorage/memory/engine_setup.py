@@ -4,14 +4,16 @@ Source, for the server: `engine/arg_utils.py`: `get_batch_defaults` and
 `_set_default_max_num_seqs_and_batched_tokens_args`.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
 from moorage.common.units import GIB
+from moorage.common.versions import at_least
 from moorage.memory.dtypes import pools
 from moorage.memory.facts import Facts
 from moorage.memory.layers import is_bidirectional
-from moorage.memory.need import Batch, MemoryQuery
+from moorage.memory.need import DESCRIBED, Batch, MemoryQuery
 from moorage.memory.options import CacheOptions, MemoryOptions, MemorySettings
 from moorage.models.config import Config
 
@@ -62,7 +64,16 @@ class EngineSetup:
             data_parallel_size=self.query.data,
             max_model_len=self.query.tokens,
             max_num_batched_tokens=self.batch.tokens,
+            refines_expert_blocks=refines_expert_blocks(self.query.versions),
         )
+
+
+def refines_expert_blocks(versions: Collection[str]) -> bool:
+    """Whether all versions make blocks of fp8 weights smaller where a rank's part would cut them.
+
+    Others do not start. Source: `refine_fp8_moe_block_shape` of vLLM 0.32; SGLang has none.
+    """
+    return bool(versions) and all(at_least(one, DESCRIBED) for one in versions)
 
 
 def setup_on_accelerator(config: Config, options: MemoryOptions, query: MemoryQuery) -> EngineSetup:

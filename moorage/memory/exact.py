@@ -6,12 +6,12 @@ from dataclasses import replace
 from moorage.common.refusal import Refusal
 from moorage.common.units import human_bytes
 from moorage.common.values import Value
-from moorage.memory.engine_setup import EngineSetup
+from moorage.memory.engine_setup import EngineSetup, refines_expert_blocks
 from moorage.memory.facts import Facts
 from moorage.memory.kv import keeps_states
 from moorage.memory.layers import stage_layers
 from moorage.memory.lora import lora_bytes
-from moorage.memory.need import Batch, MemoryPrediction, MemoryQuery, Term
+from moorage.memory.need import DESCRIBED, Batch, MemoryPrediction, MemoryQuery, Term
 from moorage.memory.options import MemoryOptions
 from moorage.memory.predict import exact_prediction
 from moorage.memory.refusal import caught, rejected, unknown
@@ -53,26 +53,35 @@ class Scale:
             headers = {k: header for k, header in headers.items() if not parse_name(k).tower}
         self._config, self._files, self._options = config, files, options
         self._tensors = Tensors(headers)
-        self._cache: dict[tuple[int, int, int], RankWeights | Refusal] = {}
+        self._cache: dict[tuple[int, int, int, bool], RankWeights | Refusal] = {}
 
-    def weigh(self, tensor: int, pipeline: int, data: int = 1) -> RankWeights:
-        """Weigh the ranks.
+    def weigh(
+        self,
+        tensor: int,
+        pipeline: int,
+        data: int = 1,
+        versions: tuple[str, ...] = (DESCRIBED,),
+    ) -> RankWeights:
+        """Weigh the ranks; `versions` are those of `MemoryQuery`.
 
         Raises:
             Refusal: When the model cannot be split like this, or its tensors are unknown.
         """
-        key = (tensor, pipeline, data)
+        # Of the versions, only this matters for weights.
+        key = (tensor, pipeline, data, refines_expert_blocks(versions))
         if key not in self._cache:
-            self._cache[key] = caught(lambda: self._weigh(*key))
+            self._cache[key] = caught(lambda: self._weigh(*key[:3], versions))
         found = self._cache[key]
         if isinstance(found, Refusal):
             raise found.with_traceback(None)
         return found
 
-    def _weigh(self, tensor: int, pipeline: int, data: int) -> RankWeights:
+    def _weigh(
+        self, tensor: int, pipeline: int, data: int, versions: tuple[str, ...]
+    ) -> RankWeights:
         facts, lora, headers = Facts(self._config), self._options.lora, self._tensors.headers
         if headers:
-            stages = self._stages(tensor, pipeline, data)
+            stages = self._stages(tensor, pipeline, data, versions)
             ranks = f" over {tensor} ranks" if tensor > 1 else ""
             ranks += f", experts over {tensor * data}" if data > 1 and facts.experts else ""
             reason = f"{len(headers)} tensors{ranks}"
@@ -86,9 +95,13 @@ class Scale:
             reason=reason,
         )
 
-    def _stages(self, tensor: int, pipeline: int, data: int) -> tuple[int, ...]:
+    def _stages(
+        self, tensor: int, pipeline: int, data: int, versions: tuple[str, ...]
+    ) -> tuple[int, ...]:
         # Weights do not depend on the context; a context of 1 is always allowed.
-        query = MemoryQuery(total=0, tokens=1, tensor=tensor, pipeline=pipeline, data=data)
+        query = MemoryQuery(
+            total=0, tokens=1, tensor=tensor, pipeline=pipeline, data=data, versions=versions
+        )
         setup = EngineSetup(self._config, self._options, Batch(tokens=1, seqs=1), query)
         found = exact_prediction(self._config, self._tensors, setup.settings())
         return tuple(stage.weight_bytes for stage in found.stages)

@@ -57,6 +57,7 @@ class MemorySettings(CacheOptions):
 
     Attributes:
         max_model_len: Longest request in tokens; None = the model's own.
+        refines_expert_blocks: Whether an expert's part may cut the blocks of its fp8 weights.
     """
 
     tensor_parallel_size: Count = 1
@@ -64,6 +65,7 @@ class MemorySettings(CacheOptions):
     data_parallel_size: Count = 1
     max_model_len: Count | None = None
     max_num_batched_tokens: Count = 8192
+    refines_expert_blocks: bool = True
     kv_pool_bytes: Annotated[int, Field(ge=0)] = 20 * GIB
 
     @property
@@ -182,6 +184,9 @@ CACHED_TOKENS = 32_768
 ATTENTION_DATA = ("--attn-dp-size", "--attention-data-parallel-size", "--enable-dp-attention")
 """SGLang's names of data parallelism for the attention alone."""
 
+EXPERT_RANKS = ("--ep-size", "--ep", "--expert-parallel-size")
+"""SGLang's names of the number of ranks over which whole experts are spread."""
+
 UNCOVERED = {
     "--quantization": "quantises the weights while they are loaded",
     "--cpu-offload-gb": "keeps a part of the weights in RAM",
@@ -281,6 +286,8 @@ def wanted_concurrency(spec: ModelSpec, tokens: int) -> int:
 def _given(args: EngineArguments) -> dict[str, Any]:
     numbers = {name: args.whole_number(flag) for name, flag in NUMBERS.items()}
     switches = {name: args.switch(flag) for name, flag in SWITCHES.items()}
+    if any((args.whole_number(flag) or 1) > 1 for flag in EXPERT_RANKS):
+        switches["enable_expert_parallel"] = True
     return {name: value for name, value in (numbers | switches).items() if value is not None}
 
 

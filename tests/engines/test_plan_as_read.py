@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from moorage.engines.launch import LaunchPlan
-from moorage.models.source import ModelFile, ResolvedModel
+from moorage.models.source import ModelFile, ResolvedModel, TensorHeaders
 from moorage.placement.propose import NoFit
-from tests.builders import a_host, a_model
+from tests.builders import a_host, a_model, an_accelerator
 from tests.engines.planning import flag, planned_as_read
 from tests.memory.models import known
 
@@ -77,3 +77,49 @@ def test_mistrals_tokenizer_is_named_where_there_is_no_other(
     (container,) = plan.containers
     words = [word for flag in container.command for word in flag.tokens]
     assert [words[at + 1] for at, word in enumerate(words) if word == "--tokenizer-mode"] == mode
+
+
+def in_blocks(name: str) -> ResolvedModel:
+    """A model whose linear layers are fp8 in blocks of 128 x 128."""
+    config, headers = known(name)
+    block = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+    whole = ("embed", "lm_head", "norm", "mlp.gate.")
+    found: list[tuple[str, str, tuple[int, ...]]] = []
+    for key in headers:
+        shape = headers[key].shape
+        if len(shape) != 2 or any(part in key for part in whole):
+            found.append((key, headers[key].dtype, shape))
+            continue
+        scales = tuple(-(-size // 128) for size in shape)
+        found += [(key, "F8_E4M3", shape), (f"{key}_scale_inv", "F32", scales)]
+    return a_model({**config, "quantization_config": block}, headers=TensorHeaders(found))
+
+
+def spread_over_four(name: str, version: str | None = None, *args: str) -> LaunchPlan:
+    """A quarter of an expert is 192 wide, in blocks of 128."""
+    host = a_host(accelerators=tuple(an_accelerator(index, 24) for index in range(4)))
+    engine = {"name": name, "version": version, "args": list(args)}
+    model = in_blocks("qwen3-30b-a3b")
+    return planned_as_read(model, host, engine=engine, placement={"accelerators": 4})
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "args"),
+    [
+        ("vllm", "0.32.0", ()),
+        ("vllm", "0.31.0", ("--enable-expert-parallel",)),
+        ("sglang", None, ("--ep-size 4",)),
+    ],
+)
+def test_blocks_of_experts_are_divided_by_an_engine_that_can_or_kept_whole(
+    name: str, version: str | None, args: tuple[str, ...]
+) -> None:
+    assert value(spread_over_four(name, version, *args), "--tensor-parallel-size") == "4"
+
+
+@pytest.mark.parametrize(("name", "version"), [("vllm", "0.31.0"), ("sglang", None)])
+def test_what_cuts_blocks_of_experts_is_refused_where_a_version_cannot(
+    name: str, version: str | None
+) -> None:
+    with pytest.raises(NoFit, match="192 on each rank cuts quantisation blocks of 128"):
+        spread_over_four(name, version)
