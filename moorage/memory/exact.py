@@ -8,7 +8,7 @@ from moorage.common.units import human_bytes
 from moorage.common.values import Value
 from moorage.memory.engine_setup import EngineSetup, refines_expert_blocks
 from moorage.memory.facts import Facts
-from moorage.memory.kv import keeps_states
+from moorage.memory.kv import KVKind, keeps_states
 from moorage.memory.layers import stage_layers
 from moorage.memory.lora import lora_bytes
 from moorage.memory.need import DESCRIBED, Batch, MemoryPrediction, MemoryQuery, Term
@@ -171,11 +171,28 @@ def pool_for(setup: EngineSetup) -> Pool:
             )
         stages = tuple(size if stage.bytes_per_block else 0 for stage in found.stages)
     else:
-        concurrency = setup.query.concurrency
-        formula = f"({concurrency} x {request} + 1)"
-        blocks = concurrency * request + 1
+        concurrency, each = setup.query.concurrency, _blocks_of_another(setup, found)
+        formula, blocks = f"({concurrency} x {request} + 1)", request + (concurrency - 1) * each + 1
+        if each < request and concurrency > 1:
+            formula = f"({request} + {concurrency - 1} x {each} + 1)"
         stages = tuple(blocks * stage.bytes_per_block for stage in found.stages)
     return Pool(prediction=found, blocks=blocks, stages=stages, formula=formula)
+
+
+def _blocks_of_another(setup: EngineSetup, found: MemoryPrediction) -> int:
+    """Blocks of each full request beside the first.
+
+    vLLM's check counts a whole step of encoder tokens for the first one; its scheduler gives each
+    request those that its encoder has (`v1/core/sched/scheduler.py`).
+    """
+    real = (
+        setup.facts.number("max_source_positions") if setup.facts.get("is_encoder_decoder") else 0
+    )
+    blocks = found.blocks_per_full_request
+    for group in found.groups:
+        if real and group.kind == KVKind.CROSS:
+            blocks -= max(0, group.blocks_per_full_request - -(-real // group.block_size))
+    return blocks
 
 
 def with_states(setup: EngineSetup, pool: Pool) -> tuple[EngineSetup, Pool]:

@@ -276,11 +276,14 @@ def memory_options(
     )
 
 
-def wanted_concurrency(spec: ModelSpec, tokens: int) -> int:
-    """Requests of `tokens` tokens that the KV cache must hold at once."""
+def wanted_concurrency(spec: ModelSpec, tokens: int, encoder_tokens: int = 0) -> int:
+    """Requests of `tokens` tokens that the KV cache must hold at once.
+
+    Each request also keeps `encoder_tokens`.
+    """
     if spec.concurrency != "auto":
         return spec.concurrency
-    return max(1, -(-CACHED_TOKENS // tokens))
+    return max(1, -(-CACHED_TOKENS // (tokens + encoder_tokens)))
 
 
 def _given(args: EngineArguments) -> dict[str, Any]:

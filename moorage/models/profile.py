@@ -82,6 +82,7 @@ class ModelProfile(Value):
         context_origin: `user`, `derived` (from the configuration) or `default` (not configured).
         layers: Number of hidden layers; None = unknown, as for all the counts below.
         vision_heads: Attention heads of the vision tower; None = no tower.
+        encoder_tokens: Tokens that each request keeps of an encoder; None = no encoder.
         dtype: Configured dtype of the weights, such as `bfloat16`; empty = unknown.
         quantization: Quantization method, such as `fp8`, `awq`; empty = none.
         format: Format of the weights, such as `safetensors` or `gguf`; empty = not recorded.
@@ -102,6 +103,7 @@ class ModelProfile(Value):
     head_dim: int | None
     hidden_size: int | None
     vocab_size: int | None
+    encoder_tokens: int | None = None
     dtype: str
     quantization: str
     format: str = ""
@@ -144,6 +146,7 @@ def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
         context_reason=reason,
         **_sizes(text),
         vision_heads=_vision_heads(config),
+        encoder_tokens=_encoder_tokens(text),
         dtype=_dtype(config, text),
         quantization=_quantization(config, text),
         format=model.weights.family,
@@ -152,6 +155,11 @@ def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
         categories=(BY_MODE.get(mode, LLM),),
         warnings=tuple(warnings),
     )
+
+
+def _encoder_tokens(text: Config) -> int | None:
+    """Tokens that each request keeps of an encoder, as of a Whisper; None = none, or unknown."""
+    return first_int(text, "max_source_positions") if text.get("is_encoder_decoder") else None
 
 
 def _sizes(text: Config) -> dict[str, Any]:

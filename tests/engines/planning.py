@@ -131,15 +131,18 @@ def planned(
     return plan_launch(placed, image, LEDGER, caches, arguments)
 
 
-def planned_as_read(model: ResolvedModel, *hosts: HostSnapshot, **wish: Any) -> LaunchPlan:
-    """The plan of a model as its configuration and its tensors say, under its rules of memory."""
+def placed_as_read(model: ResolvedModel, *hosts: HostSnapshot, **wish: Any) -> Placed:
+    """Where a model is placed as its configuration and its tensors say, by its rules of memory."""
     spec = a_spec(**wish)
     profile = derive_profile(spec, model)
-    subject = Subject(spec, profile, memory_of(spec, model, profile))
-    fleet = a_fleet(*hosts)
+    subject, fleet = Subject(spec, profile, memory_of(spec, model, profile)), a_fleet(*hosts)
     placement = propose(subject, fleet, ENGINES)
-    placed = Placed(spec, model, profile, placement, fleet, f"{spec.name}.v1")
-    return plan_launch(placed, an_image(), LEDGER)
+    return Placed(spec, model, profile, placement, fleet, f"{spec.name}.v1")
+
+
+def planned_as_read(model: ResolvedModel, *hosts: HostSnapshot, **wish: Any) -> LaunchPlan:
+    """The plan of such a placement."""
+    return plan_launch(placed_as_read(model, *hosts, **wish), an_image(), LEDGER)
 
 
 def over_hosts(

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from moorage.engines.launch import LaunchPlan
-from moorage.models.source import ModelFile, ResolvedModel, TensorHeaders
+from moorage.models.source import ModelFile, ResolvedModel, TensorHeaders, WeightSummary
 from moorage.placement.propose import NoFit
 from tests.builders import a_host, a_model, an_accelerator
-from tests.engines.planning import flag, planned_as_read
+from tests.engines.planning import flag, placed_as_read, planned_as_read
 from tests.memory.models import known
 
 
@@ -123,3 +123,32 @@ def test_what_cuts_blocks_of_experts_is_refused_where_a_version_cannot(
 ) -> None:
     with pytest.raises(NoFit, match="192 on each rank cuts quantisation blocks of 128"):
         spread_over_four(name, version)
+
+
+WHISPER: dict[str, Any] = {
+    **{"architectures": ["WhisperForConditionalGeneration"], "model_type": "whisper"},
+    **{"is_encoder_decoder": True, "d_model": 1280, "num_mel_bins": 128, "torch_dtype": "float16"},
+    **{"decoder_layers": 32, "decoder_attention_heads": 20, "decoder_ffn_dim": 5120},
+    **{"encoder_layers": 32, "encoder_attention_heads": 20, "encoder_ffn_dim": 5120},
+    **{"max_source_positions": 1500, "max_target_positions": 448, "vocab_size": 51866},
+}
+
+
+@pytest.mark.parametrize(
+    ("wish", "formula"),
+    [
+        # 28 blocks of text; 94 of the encoder, where vLLM's check counts a step of 2048 tokens.
+        ({}, "(156 + 16 x 122 + 1)"),
+        ({"concurrency": 1}, "(1 x 156 + 1)"),
+    ],
+)
+def test_a_whisper_fits_with_the_tokens_that_its_encoder_gives(
+    wish: dict[str, Any], formula: str
+) -> None:
+    model = a_model(WHISPER, weights=WeightSummary(family="safetensors", bytes=3_087_130_976))
+    host = a_host(accelerators=(an_accelerator(0, 22, name="NVIDIA L4"),))
+    engine = {"name": "vllm"}
+    (seat,) = placed_as_read(model, host, engine=engine, **wish).placement.seats
+    assert seat.need
+    assert (term := seat.need.term("kv_cache"))
+    assert term.reason.startswith(formula)
