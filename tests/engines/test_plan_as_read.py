@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from moorage.common.units import GIB
 from moorage.engines.launch import LaunchPlan
 from moorage.models.source import ModelFile, ResolvedModel, TensorHeaders, WeightSummary
 from moorage.placement.propose import NoFit
@@ -152,3 +153,35 @@ def test_a_whisper_fits_with_the_tokens_that_its_encoder_gives(
     assert seat.need
     assert (term := seat.need.term("kv_cache"))
     assert term.reason.startswith(formula)
+
+
+GEMMA4_TEXT: dict[str, Any] = {
+    **{"model_type": "gemma4_text", "use_bidirectional_attention": "vision"},
+    **{"hidden_size": 2816, "intermediate_size": 8448, "num_hidden_layers": 30},
+    **{"num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 256},
+    **{"vocab_size": 262144, "max_position_embeddings": 131072, "sliding_window": 1024},
+    "layer_types": ([*["sliding_attention"] * 5, "full_attention"]) * 5,
+}
+
+
+@pytest.mark.parametrize(
+    ("attention", "args", "step"),
+    [
+        ("vision", [], 2496),
+        ("vision", ["--max-num-batched-tokens 4096"], 4096),
+        ("vision", ["--language-model-only"], 2048),
+        (None, [], 2048),
+    ],
+)
+def test_a_step_holds_a_whole_video_of_a_model_that_sees_it_at_once(
+    attention: str | None, args: list[str], step: int
+) -> None:
+    config = {
+        **{"architectures": ["Gemma4ForConditionalGeneration"], "model_type": "gemma4"},
+        "text_config": {**GEMMA4_TEXT, "use_bidirectional_attention": attention},
+        "vision_config": {"model_type": "gemma4_vision", "num_attention_heads": 16},
+    }
+    model = a_model(config, weights=WeightSummary(family="safetensors", bytes=18 * GIB))
+    host = a_host(accelerators=(an_accelerator(0, 45, name="NVIDIA L40S"),))
+    plan = planned_as_read(model, host, engine={"name": "vllm", "args": args})
+    assert value(plan, "--max-num-batched-tokens") == str(step)
