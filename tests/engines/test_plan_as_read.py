@@ -164,18 +164,7 @@ GEMMA4_TEXT: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("attention", "args", "step"),
-    [
-        ("vision", [], 2496),
-        ("vision", ["--max-num-batched-tokens 4096"], 4096),
-        ("vision", ["--language-model-only"], 2048),
-        (None, [], 2048),
-    ],
-)
-def test_a_step_holds_a_whole_video_of_a_model_that_sees_it_at_once(
-    attention: str | None, args: list[str], step: int
-) -> None:
+def gemma4(*args: str, attention: str | None = "vision", **wish: Any) -> LaunchPlan:
     config = {
         **{"architectures": ["Gemma4ForConditionalGeneration"], "model_type": "gemma4"},
         "text_config": {**GEMMA4_TEXT, "use_bidirectional_attention": attention},
@@ -183,5 +172,37 @@ def test_a_step_holds_a_whole_video_of_a_model_that_sees_it_at_once(
     }
     model = a_model(config, weights=WeightSummary(family="safetensors", bytes=18 * GIB))
     host = a_host(accelerators=(an_accelerator(0, 45, name="NVIDIA L40S"),))
-    plan = planned_as_read(model, host, engine={"name": "vllm", "args": args})
+    return planned_as_read(model, host, engine={"name": "vllm", "args": list(args)}, **wish)
+
+
+@pytest.mark.parametrize(
+    ("attention", "args", "step"),
+    [
+        ("vision", (), 2496),
+        ("vision", ("--max-num-batched-tokens 4096",), 4096),
+        ("vision", ("--language-model-only",), 2048),
+        (None, (), 2048),
+    ],
+)
+def test_a_step_holds_a_whole_video_of_a_model_that_sees_it_at_once(
+    attention: str | None, args: tuple[str, ...], step: int
+) -> None:
+    plan = gemma4(*args, attention=attention)
     assert value(plan, "--max-num-batched-tokens") == str(step)
+
+
+@pytest.mark.parametrize(
+    ("args", "wish", "warns"),
+    [
+        ((), {}, True),
+        (("--language-model-only",), {}, False),
+        (("--gpu-memory-utilization 0.9",), {}, False),
+        ((), {"placement": WHOLE}, False),
+        ((), {"memory": {"activation": "2GiB"}}, False),
+    ],
+)
+def test_a_claim_without_room_for_pictures_says_so(
+    args: tuple[str, ...], wish: dict[str, Any], warns: bool
+) -> None:
+    found = gemma4(*args, **wish).warnings
+    assert any("while it reads a picture" in warning for warning in found) is warns
