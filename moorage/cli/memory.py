@@ -158,7 +158,8 @@ def _query(
 ) -> MemoryQuery:
     """The query from the command's options, with the spec's values for missing options."""
     args = spec.engine.arguments
-    tokens = context or _length(args) or derive_profile(spec, resolved).context
+    profile = derive_profile(spec, resolved)
+    tokens = context or _length(args) or profile.context
     if concurrency:
         spec = spec.model_copy(update={"concurrency": concurrency})
     copies = args.whole_number("--data-parallel-size") if _engine(spec).copies_share_experts else 1
@@ -168,7 +169,7 @@ def _query(
         pipeline=pipeline or args.whole_number("--pipeline-parallel-size") or 1,
         data=copies or 1,
         tokens=tokens,
-        concurrency=wanted_concurrency(spec, tokens),
+        concurrency=wanted_concurrency(spec, tokens, profile.encoder_tokens or 0),
     )
 
 

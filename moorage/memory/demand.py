@@ -12,7 +12,7 @@ from moorage.memory.draft import draft_need
 from moorage.memory.dtypes import quantisation_method
 from moorage.memory.engine_setup import EngineSetup, setup_on_accelerator, setup_on_cpu
 from moorage.memory.estimates import activation, outer_terms, step_terms
-from moorage.memory.exact import Pool, RankWeights, Scale, exact_terms, pool_for
+from moorage.memory.exact import Pool, RankWeights, Scale, exact_terms, pool_for, with_states
 from moorage.memory.need import Batch, CpuNeed, MemoryQuery, Need, Term
 from moorage.memory.options import MemoryOptions, memory_options
 from moorage.memory.refusal import caught, unknown
@@ -88,6 +88,7 @@ class MemoryModel:
         pool, terms = None, outer_terms(self.options, query.ranks * setup.copies)
         try:
             weighed, pool = self._exact(setup)
+            setup, pool = with_states(setup, pool)
             draft = draft_need(setup, self._draft, pool, weighed)
             terms = (
                 *exact_terms(weighed, pool, self.options),
@@ -145,7 +146,7 @@ class MemoryModel:
         own_method = options.quantization and quantisation_method(setup.facts)
         weighed = None
         if not own_method:
-            weighed = self._scale.weigh(query.tensor, query.pipeline, query.data)
+            weighed = self._scale.weigh(query.tensor, query.pipeline, query.data, query.versions)
         if weighed is None or options.uncovered:
             raise unknown(f"{options.uncovered}; `memory.claim` states the bytes")
         return weighed, pool

@@ -6,7 +6,7 @@ from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import human_bytes
 from moorage.memory.engine_setup import EngineSetup
 from moorage.memory.exact import STAND_IN, Pool, RankWeights
-from moorage.memory.kv import KVKind
+from moorage.memory.kv import KVKind, keeps_states
 from moorage.memory.need import Term
 from moorage.memory.predict import exact_prediction
 from moorage.memory.refusal import unknown
@@ -44,8 +44,7 @@ def draft_need(
     wanted, stated = setup.options.draft, setup.options.stated.draft
     if wanted is None:
         return None
-    has_states = any(group.kind == KVKind.MAMBA for group in pool.prediction.groups)
-    if has_states and not wanted.by_own_layers:
+    if keeps_states(pool.prediction) and not wanted.by_own_layers:
         raise unknown("how drafts enlarge a recurrent state is not known")
     if wanted.method in WITHOUT_DRAFT_MODEL:
         return None

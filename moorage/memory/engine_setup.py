@@ -4,19 +4,27 @@ Source, for the server: `engine/arg_utils.py`: `get_batch_defaults` and
 `_set_default_max_num_seqs_and_batched_tokens_args`.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
 from moorage.common.units import GIB
+from moorage.common.versions import at_least
 from moorage.memory.dtypes import pools
 from moorage.memory.facts import Facts
 from moorage.memory.layers import is_bidirectional
-from moorage.memory.need import Batch, MemoryQuery
+from moorage.memory.need import DESCRIBED, Batch, MemoryQuery
 from moorage.memory.options import CacheOptions, MemoryOptions, MemorySettings
-from moorage.models.config import Config
+from moorage.models.config import Config, text_config
 
 CPU_TOKENS, CPU_SEQS = 2048, 128
 """Default size of a scheduler step on CPU, for each rank."""
+
+WHOLE_ITEM = 32 * (70 + 2 + 6)
+"""Least tokens of a step of a Gemma 4 that sees pictures whole: 32 frames of a video.
+
+Source: `gemma4_mm.py:get_mm_max_tokens_per_item`; `platforms/cuda.py` cuts no such item.
+"""
 
 CPU_BLOCK = 128
 """Tokens of a KV block on CPU (`platforms/cpu.py`)."""
@@ -62,7 +70,16 @@ class EngineSetup:
             data_parallel_size=self.query.data,
             max_model_len=self.query.tokens,
             max_num_batched_tokens=self.batch.tokens,
+            refines_expert_blocks=refines_expert_blocks(self.query.versions),
         )
+
+
+def refines_expert_blocks(versions: Collection[str]) -> bool:
+    """Whether all versions make blocks of fp8 weights smaller where a rank's part would cut them.
+
+    Others do not start. Source: `refine_fp8_moe_block_shape` of vLLM 0.32; SGLang has none.
+    """
+    return bool(versions) and all(at_least(one, DESCRIBED) for one in versions)
 
 
 def setup_on_accelerator(config: Config, options: MemoryOptions, query: MemoryQuery) -> EngineSetup:
@@ -77,25 +94,35 @@ def setup_on_accelerator(config: Config, options: MemoryOptions, query: MemoryQu
         default = Batch(tokens=8192, seqs=1024)
     else:
         default = Batch(tokens=2048, seqs=256)
-    return EngineSetup(config, options, _batch(config, options, default, query.tokens), query)
+    return EngineSetup(config, options, _batch(config, options, default, query), query)
 
 
 def setup_on_cpu(config: Config, options: MemoryOptions, query: MemoryQuery) -> EngineSetup:
     """The settings of the engine on CPU, with one rank on each host."""
     default = Batch(tokens=CPU_TOKENS * query.tensor, seqs=CPU_SEQS * query.tensor)
-    batch = _batch(config, options, default, query.tokens)
+    batch = _batch(config, options, default, query)
     return EngineSetup(config, options, batch, query, CPU_BLOCK)
 
 
-def _batch(config: Config, options: MemoryOptions, default: Batch, length: int) -> Batch:
+def _batch(config: Config, options: MemoryOptions, default: Batch, query: MemoryQuery) -> Batch:
+    length = query.tokens
     factor = 2 if options.throughput else 1
     cuts = _cuts_prompts(config, options)
     seqs = options.max_seqs or default.seqs * factor
     tokens = options.batched_tokens
     if not tokens:
         tokens = default.tokens * factor if cuts else max(length, default.tokens * factor)
+        tokens = max(tokens, _whole_item(config, options) if query.versions else 0)
         tokens = min(tokens, seqs * length)
     return Batch(tokens=tokens, seqs=options.max_seqs or min(seqs, tokens))
+
+
+def _whole_item(config: Config, options: MemoryOptions) -> int:
+    """Tokens of a picture, sound or video that must fit in one step; 0 = any may be cut."""
+    is_whole = text_config(config).get("use_bidirectional_attention") == "vision"
+    kind = str(config.get("model_type") or "")
+    sees = kind.startswith("gemma4") and bool(config.get("vision_config"))
+    return WHOLE_ITEM if sees and is_whole and not options.language_model_only else 0
 
 
 def _cuts_prompts(config: Config, options: MemoryOptions) -> bool:

@@ -1,16 +1,18 @@
 """The exact terms of one rank: weights, KV cache and adapter buffers."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from moorage.common.refusal import Refusal
 from moorage.common.units import human_bytes
 from moorage.common.values import Value
 from moorage.memory.dtypes import engine_dtype, pools
-from moorage.memory.engine_setup import EngineSetup
+from moorage.memory.engine_setup import EngineSetup, refines_expert_blocks
 from moorage.memory.facts import Facts
+from moorage.memory.kv import KVKind, keeps_states
 from moorage.memory.layers import stage_layers
 from moorage.memory.lora import lora_bytes
-from moorage.memory.need import Batch, MemoryPrediction, MemoryQuery, Term
+from moorage.memory.need import DESCRIBED, Batch, MemoryPrediction, MemoryQuery, Term
 from moorage.memory.options import MemoryOptions, MemorySettings
 from moorage.memory.predict import exact_prediction
 from moorage.memory.refusal import caught, rejected, unknown
@@ -54,25 +56,34 @@ class Scale:
             headers = {k: header for k, header in headers.items() if not parse_name(k).tower}
         self._config, self._files, self._options = config, files, options
         self._tensors = Tensors(headers)
-        self._cache: dict[tuple[int, int, int], RankWeights | Refusal] = {}
+        self._cache: dict[tuple[int, int, int, bool], RankWeights | Refusal] = {}
 
-    def weigh(self, tensor: int, pipeline: int, data: int = 1) -> RankWeights:
-        """Weigh the ranks.
+    def weigh(
+        self,
+        tensor: int,
+        pipeline: int,
+        data: int = 1,
+        versions: tuple[str, ...] = (DESCRIBED,),
+    ) -> RankWeights:
+        """Weigh the ranks; `versions` are those of `MemoryQuery`.
 
         Raises:
             Refusal: When the model cannot be split like this, or its tensors are unknown.
         """
-        key = (tensor, pipeline, data)
+        # Of the versions, only this matters for weights.
+        key = (tensor, pipeline, data, refines_expert_blocks(versions))
         if key not in self._cache:
-            self._cache[key] = caught(lambda: self._weigh(*key))
+            self._cache[key] = caught(lambda: self._weigh(*key[:3], versions))
         found = self._cache[key]
         if isinstance(found, Refusal):
             raise found.with_traceback(None)
         return found
 
-    def _weigh(self, tensor: int, pipeline: int, data: int) -> RankWeights:
+    def _weigh(
+        self, tensor: int, pipeline: int, data: int, versions: tuple[str, ...]
+    ) -> RankWeights:
         facts, lora, headers = Facts(self._config), self._options.lora, self._tensors.headers
-        settings = self._settings(tensor, pipeline, data)
+        settings = self._settings(tensor, pipeline, data, versions)
         if headers:
             stages = self._stages(settings)
             ranks = f" over {tensor} ranks" if tensor > 1 else ""
@@ -89,9 +100,13 @@ class Scale:
             predictor=self._predictor(facts, settings),
         )
 
-    def _settings(self, tensor: int, pipeline: int, data: int) -> MemorySettings:
+    def _settings(
+        self, tensor: int, pipeline: int, data: int, versions: tuple[str, ...]
+    ) -> MemorySettings:
         # Weights do not depend on the context; a context of 1 is always allowed.
-        query = MemoryQuery(total=0, tokens=1, tensor=tensor, pipeline=pipeline, data=data)
+        query = MemoryQuery(
+            total=0, tokens=1, tensor=tensor, pipeline=pipeline, data=data, versions=versions
+        )
         setup = EngineSetup(self._config, self._options, Batch(tokens=1, seqs=1), query)
         return setup.settings()
 
@@ -131,11 +146,13 @@ class Pool(Value):
     """The KV cache of an engine.
 
     Attributes:
+        blocks: Blocks of the pool.
         stages: Bytes of the pool on one rank of each pipeline stage.
         formula: The formula of the number of blocks; empty = the size was given.
     """
 
     prediction: MemoryPrediction
+    blocks: int
     stages: tuple[int, ...]
     formula: str
 
@@ -169,11 +186,52 @@ def pool_for(setup: EngineSetup) -> Pool:
             )
         stages = tuple(size if stage.bytes_per_block else 0 for stage in found.stages)
     else:
-        concurrency = setup.query.concurrency
-        formula = f"({concurrency} x {request} + 1)"
-        blocks = concurrency * request + 1
+        concurrency, each = setup.query.concurrency, _blocks_of_another(setup, found)
+        formula, blocks = f"({concurrency} x {request} + 1)", request + (concurrency - 1) * each + 1
+        if each < request and concurrency > 1:
+            formula = f"({request} + {concurrency - 1} x {each} + 1)"
         stages = tuple(blocks * stage.bytes_per_block for stage in found.stages)
-    return Pool(prediction=found, stages=stages, formula=formula)
+    return Pool(prediction=found, blocks=blocks, stages=stages, formula=formula)
+
+
+def _blocks_of_another(setup: EngineSetup, found: MemoryPrediction) -> int:
+    """Blocks of each full request beside the first.
+
+    vLLM's check counts a whole step of encoder tokens for the first one; its scheduler gives each
+    request those that its encoder has (`v1/core/sched/scheduler.py`).
+    """
+    real = (
+        setup.facts.number("max_source_positions") if setup.facts.get("is_encoder_decoder") else 0
+    )
+    blocks = found.blocks_per_full_request
+    for group in found.groups:
+        if real and group.kind == KVKind.CROSS:
+            blocks -= max(0, group.blocks_per_full_request - -(-real // group.block_size))
+    return blocks
+
+
+def with_states(setup: EngineSetup, pool: Pool) -> tuple[EngineSetup, Pool]:
+    """As many blocks as requests of a step: vLLM captures no graph with fewer recurrent states.
+
+    A number of requests that the user states enlarges the pool; else the pool bounds the number.
+    Source: `config/compilation.py:resolve_cudagraph_mode_and_sizes`.
+
+    Raises:
+        Refusal: When the user states both the requests and the size of the pool, and it is small.
+    """
+    options, blocks, batch = setup.options, pool.blocks, setup.batch
+    is_bound = keeps_states(pool.prediction) and setup.query.versions and not options.enforce_eager
+    if not is_bound or batch.seqs <= blocks:
+        return setup, pool
+    if options.max_seqs is None:
+        return replace(setup, batch=batch.model_copy(update={"seqs": blocks})), pool
+    if options.kv_bytes is not None:
+        raise rejected(
+            f"max_num_seqs ({batch.seqs}) exceeds available Mamba cache blocks ({blocks})"
+        )
+    stages = tuple(batch.seqs * stage.bytes_per_block for stage in pool.prediction.stages)
+    changes = {"blocks": batch.seqs, "stages": stages, "formula": f"{batch.seqs} requests, as many"}
+    return setup, pool.model_copy(update=changes)
 
 
 def exact_terms(weighed: RankWeights, pool: Pool, options: MemoryOptions) -> tuple[Term, ...]:

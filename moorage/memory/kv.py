@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from moorage.memory.need import largest
+from moorage.memory.need import MemoryPrediction, largest
 from moorage.memory.refusal import rejected
 
 
@@ -185,6 +185,11 @@ def longest_fit(groups: Sequence[KVGroup], blocks: int, longest: int, in_flight:
     """Longest request in tokens that `blocks` block ids hold; 0 = not even one token fits."""
     specs = [group.specs for group in groups]
     return largest(lambda tokens: _blocks(specs, tokens, in_flight) <= blocks, longest)
+
+
+def keeps_states(found: MemoryPrediction) -> bool:
+    """Whether requests keep a recurrent state in the cache."""
+    return any(group.kind == KVKind.MAMBA for group in found.groups)
 
 
 def _blocks(specs: Sequence[Collection[KVSpec]], tokens: int, in_flight: int) -> int:

@@ -12,6 +12,7 @@ from moorage.common.units import GIB
 from moorage.common.values import Value
 from moorage.models.config import apply_overrides
 from moorage.models.pin import AssetRole
+from moorage.models.profile import POOLING
 from moorage.models.rope import RopeRule, rope_rule
 from moorage.models.source import Companion
 from moorage.spec import MemorySpec, Mode, ModelSpec
@@ -56,6 +57,7 @@ class MemorySettings(CacheOptions):
 
     Attributes:
         max_model_len: Longest request in tokens; None = the model's own.
+        refines_expert_blocks: Whether an expert's part may cut the blocks of its fp8 weights.
     """
 
     tensor_parallel_size: Count = 1
@@ -63,6 +65,7 @@ class MemorySettings(CacheOptions):
     data_parallel_size: Count = 1
     max_model_len: Count | None = None
     max_num_batched_tokens: Count = 8192
+    refines_expert_blocks: bool = True
     kv_pool_bytes: Annotated[int, Field(ge=0)] = 20 * GIB
 
     @property
@@ -183,10 +186,11 @@ class MemoryOptions(CacheOptions):
 CACHED_TOKENS = 32_768
 """Least tokens that the KV cache holds if the spec says `concurrency: auto`."""
 
-POOLING = (Mode.EMBEDDING, Mode.RERANKING, Mode.CLASSIFICATION)
-
 ATTENTION_DATA = ("--attn-dp-size", "--attention-data-parallel-size", "--enable-dp-attention")
 """SGLang's names of data parallelism for the attention alone."""
+
+EXPERT_RANKS = ("--ep-size", "--ep", "--expert-parallel-size")
+"""SGLang's names of the number of ranks over which whole experts are spread."""
 
 UNCOVERED = {
     "--quantization": "quantises the weights while they are loaded",
@@ -277,16 +281,21 @@ def memory_options(
     )
 
 
-def wanted_concurrency(spec: ModelSpec, tokens: int) -> int:
-    """Requests of `tokens` tokens that the KV cache must hold at once."""
+def wanted_concurrency(spec: ModelSpec, tokens: int, encoder_tokens: int = 0) -> int:
+    """Requests of `tokens` tokens that the KV cache must hold at once.
+
+    Each request also keeps `encoder_tokens`.
+    """
     if spec.concurrency != "auto":
         return spec.concurrency
-    return max(1, -(-CACHED_TOKENS // tokens))
+    return max(1, -(-CACHED_TOKENS // (tokens + encoder_tokens)))
 
 
 def _given(args: EngineArguments) -> dict[str, Any]:
     numbers = {name: args.whole_number(flag) for name, flag in NUMBERS.items()}
     switches = {name: args.switch(flag) for name, flag in SWITCHES.items()}
+    if any((args.whole_number(flag) or 1) > 1 for flag in EXPERT_RANKS):
+        switches["enable_expert_parallel"] = True
     return {name: value for name, value in (numbers | switches).items() if value is not None}
 
 

@@ -138,7 +138,7 @@ def expert_factor(facts: Facts, kind: Kind, settings: MemorySettings) -> Fractio
     """The ratio of elements that vLLM creates for an expert's tensor to those in the checkpoint.
 
     If a rank's part of an expert cuts a block or a group, vLLM uses smaller ones, so there are more
-    scales; some kernels and classes pad the part itself.
+    scales; some kernels and classes pad the part itself. Versions that cannot cut a block refuse.
 
     Raises:
         Refusal: When no allowed size divides the part.
@@ -169,7 +169,7 @@ def _block_factor(facts: Facts, kind: Kind, settings: MemorySettings) -> Fractio
     if part % block[0] == 0 and (tp == 1 or part % block[1] == 0):
         return Fraction(1)
     size = gcd(*block, part, hidden)
-    if size < SMALLEST_BLOCK:
+    if size < SMALLEST_BLOCK or not settings.refines_expert_blocks:
         raise _cut(part, block[0])
     experts = kind.header.shape[0] if len(kind.header.shape) == 3 else 1
     return Fraction(experts * width * hidden, size * size * kind.header.elements)
@@ -209,4 +209,7 @@ def _width_factor(facts: Facts, settings: MemorySettings) -> Fraction:
 
 
 def _cut(part: int, size: int) -> Refusal:
-    return rejected(f"an expert's part of {part} on each rank cuts quantisation blocks of {size}")
+    return rejected(
+        f"an expert's part of {part} on each rank cuts quantisation blocks of {size};"
+        " `--enable-expert-parallel` (SGLang: `--ep-size`) keeps experts whole"
+    )

@@ -8,7 +8,6 @@ from moorage.common.values import Value
 from moorage.inventory.model_store import selection
 from moorage.models.pin import AssetRole
 from moorage.spec import AdapterSpec, EngineName, ModelSpec
-from moorage.spec.patterns import AUTO_FILES
 
 
 class Asset(Value):
@@ -58,7 +57,7 @@ def assets_of(spec: ModelSpec) -> tuple[Asset, ...]:
         revision=spec.revision,
         trust_remote_code=spec.trust_remote_code,
         anything=spec.engine.stated_name == EngineName.CUSTOM,
-        files=None if spec.files == AUTO_FILES else spec.files,
+        files=spec.weight_files,
     )
     assets = [model, *map(adapter_asset, spec.lora)]
     draft = spec.speculative

@@ -33,7 +33,10 @@ PROJECTOR = "mmproj"
 IMATRIX = "imatrix"
 """Part of the name of a GGUF file with the importance of weights, used only for quantizing."""
 
-DUPLICATES = ("consolidated", "original/", "onnx/", "openvino/", "gguf/", "metal/")
+CONSOLIDATED = "consolidated"
+"""Prefix of the files of Mistral's own layout, which `--load-format mistral` of vLLM loads."""
+
+DUPLICATES = (CONSOLIDATED, "original/", "onnx/", "openvino/", "gguf/", "metal/")
 """Prefixes of files and folders that repeat the same weights in another layout."""
 
 UNUSED_SUFFIXES = (
@@ -89,7 +92,10 @@ def choose_files(files: Sequence[ModelFile], pattern: str = "") -> Choice:
     if pattern and not any(_is_model(file.name) and not reasons[file.name] for file in files):
         found = sorted(file.name for file in files if _is_model(file.name))
         detail = f"no weight file is named like {pattern}; found {_listed(found) or 'none'}"
-        raise Failure(Cause.SOURCE_INCOMPLETE, detail, suggestion="Change `files`.")
+        suggestion = "Change `files`."
+        if pattern.startswith(CONSOLIDATED):
+            suggestion = "Change `files`, or leave `--load-format mistral` out of `engine.args`."
+        raise Failure(Cause.SOURCE_INCOMPLETE, detail, suggestion=suggestion)
     families = _families_by_folder([file for file in files if not reasons[file.name]])
     for file in files:
         reasons[file.name] = reasons[file.name] or _reason_to_skip_weights(file.name, families)
@@ -302,8 +308,19 @@ def _main_family(files: Sequence[ModelFile], families: Mapping[str, str]) -> str
     for family in WEIGHT_FAMILIES:
         if family in families.values():
             return family
-    names = ", ".join(sorted(file.name for file in files)[:NAMES_SHOWN]) or "nothing"
-    raise Failure(Cause.SOURCE_INCOMPLETE, f"there are no weight files; found {names}")
+    names = sorted(file.name for file in files)
+    own = [
+        name for name in names if name.startswith(CONSOLIDATED) and name.endswith(".safetensors")
+    ]
+    if own:
+        raise Failure(
+            Cause.SOURCE_INCOMPLETE,
+            f"the only weights are in Mistral's own layout: {_listed(own)}",
+            suggestion="Add `--load-format mistral` to `engine.args`: vLLM loads them, next to a"
+            " config.json.",
+        )
+    detail = f"there are no weight files; found {_listed(names) or 'nothing'}"
+    raise Failure(Cause.SOURCE_INCOMPLETE, detail)
 
 
 def _reason_to_skip_weights(name: str, families: Mapping[str, str]) -> str:
@@ -338,7 +355,10 @@ def _listed(names: Sequence[str]) -> str:
 def _reason_to_skip(name: str, pattern: str = "") -> str:
     if any(part.startswith(".") for part in PurePosixPath(name).parts):
         return "hidden file"
-    if name.startswith(DUPLICATES):
+    is_own_layout = pattern.startswith(CONSOLIDATED)
+    if is_own_layout and name.endswith(".index.json") and not fnmatchcase(name, pattern):
+        return "an index of the same weights in another layout"
+    if name.startswith(DUPLICATES) and not (is_own_layout and fnmatchcase(name, pattern)):
         return "the same weights in another layout"
     if name.endswith(UNUSED_SUFFIXES):
         return "no engine here loads this format"

@@ -18,9 +18,9 @@ from moorage.models.config import (
     require_limits,
     text_config,
 )
-from moorage.models.rope import POSITIONS, RopeRule, first_int, rope_rule
+from moorage.models.rope import MOST, POSITIONS, RopeRule, first_int, rope_rule
 from moorage.models.source import ResolvedModel
-from moorage.spec import Mode, ModelSpec
+from moorage.spec import EngineName, Mode, ModelSpec
 
 CONTEXT_WHEN_UNKNOWN = 2048
 EXTEND = "extend the model's rope scaling"
@@ -64,6 +64,8 @@ LABELS_WHEN_UNKNOWN = 2
 LLM, EMBEDDING, RERANKER, IMAGE = "llm", "embedding", "reranker", "image"
 SPEECH_TO_TEXT, TEXT_TO_SPEECH = "speech_to_text", "text_to_speech"
 
+POOLING = (Mode.EMBEDDING, Mode.RERANKING, Mode.CLASSIFICATION)
+
 BY_MODE = {
     Mode.EMBEDDING: EMBEDDING,
     Mode.RERANKING: RERANKER,
@@ -80,6 +82,7 @@ class ModelProfile(Value):
         context_origin: `user`, `derived` (from the configuration) or `default` (not configured).
         layers: Number of hidden layers; None = unknown, as for all the counts below.
         vision_heads: Attention heads of the vision tower; None = no tower.
+        encoder_tokens: Tokens that each request keeps of an encoder; None = no encoder.
         dtype: Configured dtype of the weights, such as `bfloat16`; empty = unknown.
         quantization: Quantization method, such as `fp8`, `awq`; empty = none.
         format: Format of the weights, such as `safetensors` or `gguf`; empty = not recorded.
@@ -100,6 +103,7 @@ class ModelProfile(Value):
     head_dim: int | None
     hidden_size: int | None
     vocab_size: int | None
+    encoder_tokens: int | None = None
     dtype: str
     quantization: str
     format: str = ""
@@ -130,7 +134,8 @@ def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
     text = text_config(config)
     warnings: list[str] = []
     mode, mode_origin = _mode(spec, model, config, warnings)
-    context, origin, reason = _context(spec, config, warnings)
+    longest_input = model.longest_input if mode in POOLING else None
+    context, origin, reason = _context(spec, config, longest_input, warnings)
     return ModelProfile(
         architectures=architectures(config),
         model_type=str(config.get("model_type") or ""),
@@ -141,6 +146,7 @@ def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
         context_reason=reason,
         **_sizes(text),
         vision_heads=_vision_heads(config),
+        encoder_tokens=_encoder_tokens(text),
         dtype=_dtype(config, text),
         quantization=_quantization(config, text),
         format=model.weights.family,
@@ -149,6 +155,11 @@ def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
         categories=(BY_MODE.get(mode, LLM),),
         warnings=tuple(warnings),
     )
+
+
+def _encoder_tokens(text: Config) -> int | None:
+    """Tokens that each request keeps of an encoder, as of a Whisper; None = none, or unknown."""
+    return first_int(text, "max_source_positions") if text.get("is_encoder_decoder") else None
 
 
 def _sizes(text: Config) -> dict[str, Any]:
@@ -174,25 +185,35 @@ def _vision_heads(config: Config) -> int | None:
     return heads + (first_int(vision, "num_dummy_heads") or 0) if heads else None
 
 
-def _context(spec: ModelSpec, config: Config, warnings: list[str]) -> tuple[int, Origin, str]:
-    rule = rope_rule(spec)
+def _context(
+    spec: ModelSpec, config: Config, longest_input: int | None, warnings: list[str]
+) -> tuple[int, Origin, str]:
+    rule, why = rope_rule(spec), "the longest that the model's configuration allows"
     longest = context_length(config, rule=rule)
-    scaled = _if_multiplied(config, longest, rule)
+    scaled, extend = _if_multiplied(config, longest, rule), EXTEND
+    if longest_input and longest_input < (longest or MOST) and _reads_longest_input(spec):
+        longest, scaled, extend = longest_input, "", "raise it in the model's own settings"
+        why = "the longest input that the model's sentence or tokenizer settings allow"
     if spec.context != "auto":
         if longest and spec.context > longest:
             raise Failure(
                 Cause.BAD_SPEC,
                 f"context: {spec.context} tokens are requested, the model ends at {longest}",
-                suggestion=f"Lower `context` to {longest}, or {scaled or EXTEND}.",
+                suggestion=f"Lower `context` to {longest}, or {scaled or extend}.",
             )
         return spec.context, Origin.USER, "context in the spec"
     if longest:
         if scaled:
             warnings.append(f"context: {longest} tokens hold the model's yarn scaling; {scaled}")
-        return longest, Origin.DERIVED, "the longest that the model's configuration allows"
+        return longest, Origin.DERIVED, why
     assumed = context_length(config, CONTEXT_WHEN_UNKNOWN, rule) or CONTEXT_WHEN_UNKNOWN
     warnings.append(f"the configuration names no context length; {assumed} tokens are assumed")
     return assumed, Origin.DEFAULT, "the configuration names none"
+
+
+def _reads_longest_input(spec: ModelSpec) -> bool:
+    """Whether the engine may be vLLM, which allows no longer input than these settings."""
+    return spec.engine.stated_name in (EngineName.AUTO, EngineName.VLLM, EngineName.TRITON)
 
 
 def _if_multiplied(config: Config, longest: int | None, rule: RopeRule) -> str:
@@ -227,9 +248,10 @@ def _mode(
 def _labels(config: Config) -> int:
     """Number of labels of a classifier; vLLM scores and ranks only with a single label.
 
-    A classifier made of two tokens of a language model gives one score (vLLM 0.32, `adapters.py`).
+    A classifier made of two tokens of a language model gives one score (vLLM 0.32, `adapters.py`;
+    `models/config.py` makes one of an original Qwen3 reranker).
     """
-    if config.get("method") == "from_2_way_softmax":
+    if config.get("method") == "from_2_way_softmax" or config.get("is_original_qwen3_reranker"):
         return 1
     for names in ("classifier_from_token", "id2label"):
         if isinstance(config.get(names), Mapping | list) and config[names]:

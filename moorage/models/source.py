@@ -117,6 +117,8 @@ class ResolvedModel(Value):
         config: Content of config.json, enriched by transformers where it knows the model type.
         config_origin: Who read the configuration: `transformers` or `config.json`.
         is_sentence_encoder: Whether the model carries a sentence-transformers pooling setup.
+        longest_input: Tokens of the longest input to pool, as its sentence-transformers or
+            tokenizer settings limit it; None = they do not.
         headers: The weight headers; empty where the format has none, or where they were not read.
             Never recorded.
         companions: Adapters and draft model; they have no companions of their own.
@@ -133,6 +135,7 @@ class ResolvedModel(Value):
     config: dict[str, Any]
     config_origin: str
     is_sentence_encoder: bool = False
+    longest_input: int | None = None
     has_chat_template: bool = False
     weights: WeightSummary
     headers: InstanceOf[TensorHeaders] = Field(TensorHeaders(), exclude=True, repr=False)

@@ -9,7 +9,8 @@ from moorage.common.units import human_bytes
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory.calibration import Measurement
 from moorage.memory.demand import MemoryModel
-from moorage.memory.need import CpuNeed, MemoryQuery, Need
+from moorage.memory.kv import keeps_states
+from moorage.memory.need import CpuNeed, MemoryQuery, Need, largest
 from moorage.models.profile import ModelProfile
 from moorage.placement.engine import EngineTraits
 from moorage.placement.engine_versions import Versions, engine_versions
@@ -28,6 +29,9 @@ from moorage.spec import ModelSpec, Policy
 
 GRAIN = 1000
 """Steps of utilization: the engine gets it in thousandths."""
+
+MOST_REQUESTS = 1024
+"""Most requests of a step to give recurrent states: vLLM's own default on large accelerators."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +91,12 @@ class Demand:
         answer = self._answer(kind, split, self.request.served_context(fits))
         if isinstance(answer, Refusal):
             raise answer.with_traceback(None)  # the refusal is cached
-        takes_all = self.request.policy == Policy.WHOLE and not self.request.utilization
-        if takes_all and answer.need.stated is None:
-            return _enlarged(answer, kind.total, budget)
-        return answer
+        share, stated = self.request.utilization, answer.need.stated
+        if self.request.policy == Policy.WHOLE and not share and stated is None:
+            answer = _enlarged(answer, kind.total, budget)
+        elif not share and stated is None:
+            return answer
+        return self._with_states(kind, split, answer)
 
     def refusal(self, kind: AcceleratorKind, split: Split, *, full: bool = False) -> Refusal | None:
         """Why no allocation serves the request, or, with `full`, the whole context."""
@@ -121,22 +127,42 @@ class Demand:
             self._answers[key] = answer
         return answer
 
+    def _with_states(
+        self, kind: AcceleratorKind, split: Split, allocation: Allocation
+    ) -> Allocation:
+        """An allocation larger than its need, with the requests a step whose states it holds."""
+        need, query = allocation.need, self._query(kind, split, allocation.tokens)
+        if need.cache is None or not keeps_states(need.cache):
+            return allocation
+
+        def fits(requests: int) -> bool:
+            # The need for more requests also counts what a larger step takes beside the cache.
+            more = self.memory.need(replace(query, concurrency=requests))
+            return isinstance(more, Need) and more.inside + more.outside <= allocation.bytes
+
+        most = largest(fits, MOST_REQUESTS)
+        full = self.memory.need(replace(query, concurrency=most or query.concurrency))
+        if isinstance(full, Refusal):
+            return allocation
+        return replace(allocation, need=need.model_copy(update={"batch": full.batch}))
+
+    def _query(self, kind: AcceleratorKind, split: Split, tokens: int) -> MemoryQuery:
+        return MemoryQuery(
+            total=kind.total,
+            device_name=kind.name,
+            device_type=kind.type,
+            versions=self.versions.get(kind.type, ()),
+            tensor=split.tensor,
+            pipeline=split.pipeline,
+            data=split.data,
+            tokens=tokens,
+            concurrency=self.request.concurrency,
+        )
+
     def _allocate(self, kind: AcceleratorKind, split: Split, tokens: int) -> Allocation:
         if uneven := self.uneven(split.tensor):
             raise Refusal(Reason.PARALLELISM, uneven)
-        need = self.memory.need(
-            MemoryQuery(
-                total=kind.total,
-                device_name=kind.name,
-                device_type=kind.type,
-                versions=self.versions.get(kind.type, ()),
-                tensor=split.tensor,
-                pipeline=split.pipeline,
-                data=split.data,
-                tokens=tokens,
-                concurrency=self.request.concurrency,
-            )
-        )
+        need = self.memory.need(self._query(kind, split, tokens))
         if isinstance(need, Refusal):
             raise Refusal(Reason.ENGINE, need.note)
         if obstacle := self._obstacle(need, kind.total):

@@ -250,7 +250,7 @@ def memory_request(spec: ModelSpec, profile: ModelProfile) -> MemoryRequest:
     return MemoryRequest(
         context=context,
         stated=stated,
-        concurrency=wanted_concurrency(spec, context),
+        concurrency=wanted_concurrency(spec, context, profile.encoder_tokens or 0),
         policy=spec.placement.policy,
         utilization=_share(args.value("--gpu-memory-utilization")),
         attention_heads=profile.attention_heads or 0,

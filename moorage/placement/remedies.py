@@ -104,7 +104,7 @@ def _smaller_requests(request: Request) -> Iterator[tuple[str, MemoryRequest]]:
             continue
         length = f"`--max-model-len {tokens}` in `engine.args`"
         setting = length if by_argument else f"`context: {tokens}`"
-        at_once = wanted_concurrency(spec, tokens)
+        at_once = wanted_concurrency(spec, tokens, request.profile.encoder_tokens or 0)
         shorter = replace(wanted, context=tokens, stated=True, concurrency=at_once)
         yield setting, shorter
         if at_once > 1:

@@ -143,7 +143,7 @@ class Release(Value):
     @property
     def pattern(self) -> str | None:
         """Pattern of its weight files, from the spec or the choice; None = all files."""
-        return with_files(self.spec, self.files).files
+        return with_files(self.spec, self.files).weight_files
 
     @property
     def ran(self) -> bool:

@@ -16,6 +16,8 @@ from moorage.spec.engine_names import RuntimeName
 from moorage.spec.keep_alive import NEVER, KeepAlive
 from moorage.spec.lifecycle import RedeploySpec, ReplaceSpec, RestartSpec, StoppingSpec
 from moorage.spec.patterns import (
+    AUTO_FILES,
+    MISTRAL_FILES,
     FilesPattern,
     Name,
     Port,
@@ -316,6 +318,14 @@ class ModelSpec(InputValue):
         content = self.model_dump(mode="json", exclude_defaults=True, exclude=set(OPERATION_FIELDS))
         written = json.dumps(content, sort_keys=True)
         return hashlib.sha256(written.encode()).hexdigest()[:12]
+
+    @property
+    def weight_files(self) -> str | None:
+        """Pattern of the weight files to download; None = all of the format engines prefer."""
+        if self.files not in (None, AUTO_FILES):
+            return self.files
+        own_layout = self.engine.arguments.value("--load-format") == "mistral"
+        return MISTRAL_FILES if own_layout else None
 
     @property
     def as_it_runs(self) -> ModelSpec:

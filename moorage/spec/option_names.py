@@ -56,7 +56,7 @@ _ABBREVIATIONS = """
 --rev[ision] --ro[ot-path] --ru[nner] --ser[ved-model-name] --shu[tdown-timeout] --spec-me[thod]
 --spec-mo[del] --spec-t[okens] --sp[eculative-config] --sse[-keep-alive-interval] --ssl-ca[-certs]
 --ssl-cert-[reqs] --ssl-certf[ile] --ssl-ci[phers] --ssl-k[eyfile] --ta[sk] --te[nsor-parallel-size]
---tool-c[all-parser] --tool-p[arser-plugin] --tool-s[erver] --tool-st[rict-level]
+--tokenizer-m[ode] --tool-c[all-parser] --tool-p[arser-plugin] --tool-s[erver] --tool-st[rict-level]
 --tr[ust-remote-code] --trust-req[uest-chat-template] --trust-request-m[m-kwargs] --ub[atch-size]
 --ud[s] --uv[icorn-log-level]
 """

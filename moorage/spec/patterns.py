@@ -21,6 +21,9 @@ SOURCE_PATTERN = (
 ACCELERATOR_PATTERN = r"^[A-Za-z0-9][\w.-]*:[a-z]+:\d+$"
 KIND_PATTERN = r"^[\w* .()/-]+$"
 AUTO_FILES = "auto"
+
+MISTRAL_FILES = "consolidated*.safetensors*"
+"""Weights and index that `--load-format mistral` of vLLM 0.32 loads, and nothing else."""
 """In place of a pattern of files: a deploy takes the best quantization that fits."""
 
 FILES_PATTERN = r"^[\w*?\[\].@+=/-]+$"

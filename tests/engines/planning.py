@@ -13,9 +13,10 @@ from moorage.engines.schema.argument import Schema
 from moorage.images.image import Image
 from moorage.inventory.fleet_engines import EngineVersion, EngineVersions
 from moorage.inventory.snapshot import HostSnapshot, Program
+from moorage.models.profile import derive_profile
 from moorage.models.source import ModelFile, ResolvedModel, WeightSummary
 from moorage.placement.demand import Subject
-from moorage.placement.memory import ExactMemory
+from moorage.placement.memory import ExactMemory, memory_of
 from moorage.placement.placement import Placed
 from moorage.placement.propose import propose
 from moorage.spec import EngineName
@@ -128,6 +129,20 @@ def planned(
     known, release = a_profile(**profile), f"{spec.name}.v1"
     placed = Placed(spec, model, known, placement, snapshot, release)
     return plan_launch(placed, image, LEDGER, caches, arguments)
+
+
+def placed_as_read(model: ResolvedModel, *hosts: HostSnapshot, **wish: Any) -> Placed:
+    """Where a model is placed as its configuration and its tensors say, by its rules of memory."""
+    spec = a_spec(**wish)
+    profile = derive_profile(spec, model)
+    subject, fleet = Subject(spec, profile, memory_of(spec, model, profile)), a_fleet(*hosts)
+    placement = propose(subject, fleet, ENGINES)
+    return Placed(spec, model, profile, placement, fleet, f"{spec.name}.v1")
+
+
+def planned_as_read(model: ResolvedModel, *hosts: HostSnapshot, **wish: Any) -> LaunchPlan:
+    """The plan of such a placement."""
+    return plan_launch(placed_as_read(model, *hosts, **wish), an_image(), LEDGER)
 
 
 def over_hosts(

@@ -17,6 +17,7 @@ from moorage.models.assets import (
 )
 from moorage.models.pin import AssetRole
 from moorage.models.source import ResolvedModel, join_companions
+from moorage.spec.patterns import MISTRAL_FILES
 from tests.builders import a_model, a_spec, with_companions
 
 EVERYTHING = a_spec(
@@ -38,6 +39,24 @@ def test_everything_that_a_spec_names_is_an_asset_the_model_first() -> None:
         (AssetRole.ADAPTER, "judge", "file:///adapters/judge", None, None),
         (AssetRole.DRAFT, "draft", "hf://org/small", "x", None),
     ]
+
+
+@pytest.mark.parametrize(
+    ("files", "args", "selected"),
+    [
+        (None, [], None),
+        ("auto", [], None),
+        ("*Q4*", [], "*Q4*"),
+        (None, ["--load-format mistral"], MISTRAL_FILES),
+        ("auto", ["--load_format=mistral"], MISTRAL_FILES),
+        ("consolidated*", ["--load-format mistral"], "consolidated*"),
+    ],
+)
+def test_the_files_of_a_model_follow_its_own_pattern_or_the_layout_to_load(
+    files: str | None, args: list[str], selected: str | None
+) -> None:
+    model, *_ = assets_of(a_spec(files=files, engine={"name": "vllm", "args": args}))
+    assert model.files == selected
 
 
 def test_an_adapter_never_runs_code_of_its_own() -> None:

@@ -23,6 +23,7 @@ from moorage.models.files import (
 )
 from moorage.models.pin import AssetRole
 from moorage.models.source import ModelFile
+from moorage.spec.patterns import MISTRAL_FILES
 
 
 def listing(names: str) -> list[ModelFile]:
@@ -31,6 +32,40 @@ def listing(names: str) -> list[ModelFile]:
 
 def names_of(files: Iterable[ModelFile]) -> str:
     return " ".join(file.name for file in files)
+
+
+MISTRAL = "config.json tekken.json consolidated.safetensors model.safetensors"
+SHARDS = (
+    "config.json consolidated-1.safetensors consolidated.safetensors.index.json model-1.safetensors"
+    " model.safetensors.index.json consolidated.00.pth"
+)
+
+
+@pytest.mark.parametrize(
+    ("there", "chosen"),
+    [
+        (MISTRAL, "config.json tekken.json consolidated.safetensors"),
+        (SHARDS, "config.json consolidated-1.safetensors consolidated.safetensors.index.json"),
+    ],
+)
+def test_mistrals_own_layout_is_chosen_where_it_is_asked_for(there: str, chosen: str) -> None:
+    family, found, _ = choose_files(listing(there), MISTRAL_FILES)
+    assert (family, names_of(found)) == ("safetensors", chosen)
+    assert names_of(choose_files(listing(MISTRAL))[1]).endswith("json model.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("there", "pattern", "advice"),
+    [
+        ("config.json params.json consolidated.safetensors", "", "Add `--load-format mistral`"),
+        ("config.json model.safetensors", MISTRAL_FILES, "leave `--load-format mistral` out"),
+    ],
+)
+def test_weights_in_the_other_layout_only_are_named(there: str, pattern: str, advice: str) -> None:
+    with pytest.raises(Failure) as caught:
+        choose_files(listing(there), pattern)
+    assert caught.value.cause == Cause.SOURCE_INCOMPLETE
+    assert advice in str(caught.value.suggestion)
 
 
 @pytest.mark.parametrize(

@@ -67,12 +67,16 @@ def test_the_architecture_tells_the_mode(architecture: str, mode: Mode) -> None:
     assert profile.warnings == ()
 
 
+TWO_TOKENS = {"classifier_from_token": ["no", "yes"]}
+
+
 @pytest.mark.parametrize(
     ("config", "mode"),
     [
         ({"id2label": {"0": "LABEL_0"}}, Mode.RERANKING),
         ({"num_labels": 1}, Mode.RERANKING),
-        ({"classifier_from_token": ["no", "yes"], "method": "from_2_way_softmax"}, Mode.RERANKING),
+        ({**TWO_TOKENS, "method": "from_2_way_softmax"}, Mode.RERANKING),
+        ({**TWO_TOKENS, "is_original_qwen3_reranker": True}, Mode.RERANKING),
         ({"classifier_from_token": ["yes"], "method": "no_post_processing"}, Mode.RERANKING),
         ({"classifier_from_token": ["a", "b", "c"]}, Mode.CLASSIFICATION),
         ({"id2label": {"0": "sad", "1": "glad"}}, Mode.CLASSIFICATION),
@@ -224,6 +228,33 @@ def test_any_context_is_believed_where_the_model_names_none() -> None:
     assert (
         derived({"architectures": ["MambaForCausalLM"]}, wish={"context": 99999}).context == 99999
     )
+
+
+XLM: Config = {"architectures": ["XLMRobertaModel"], "max_position_embeddings": 8194}
+
+
+@pytest.mark.parametrize(
+    ("engine", "mode", "longest_input", "context"),
+    [
+        ("vllm", "auto", 8192, 8192),
+        ("auto", "auto", 8192, 8192),
+        ("triton", "auto", 256, 256),
+        ("vllm", "auto", 9000, 8194),
+        ("vllm", "auto", None, 8194),
+        ("vllm", "completion", 8192, 8194),
+        ("sglang", "auto", 8192, 8194),
+    ],
+)
+def test_an_input_that_vllm_pools_is_no_longer_than_the_models_settings_allow(
+    engine: str, mode: str, longest_input: int | None, context: int
+) -> None:
+    wish = {"engine": {"name": engine}, "mode": mode}
+    assert derived(XLM, wish=wish, longest_input=longest_input).context == context
+
+
+def test_a_longer_input_than_the_models_settings_allow_is_refused() -> None:
+    with pytest.raises(Failure, match="8194 tokens are requested, the model ends at 8192"):
+        derived(XLM, wish={"context": 8194}, longest_input=8192)
 
 
 GPT2: Config = {

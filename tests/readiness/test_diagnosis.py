@@ -22,6 +22,10 @@ KV_TOO_SMALL = (
     " available memory, the estimated maximum model length is 74544. Try increasing"
     " `gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine."
 )
+FEW_STATES = (
+    "ValueError: max_num_seqs (1024) exceeds available Mamba cache blocks (200). Each decode"
+    " sequence requires one Mamba cache block, so CUDA graph capture cannot proceed."
+)
 NO_CACHE = (
     "ValueError: No available memory for the cache blocks. Try increasing"
     " `gpu_memory_utilization` when initializing the engine."
@@ -106,6 +110,7 @@ def diagnosed(log: str, engine: EngineName = EngineName.VLLM) -> Failure:
             Cause.PROGRAM_MISSING,
             "vllm is not in the image: set `engine.image`",
         ),
+        (f"{CORE} {FEW_STATES}", Cause.ENGINE_KV_CACHE_TOO_SMALL, "--max-num-seqs 200"),
         (f"{CORE} {NO_CACHE}", Cause.ENGINE_KV_CACHE_TOO_SMALL, "more or larger accelerators"),
         (
             f"{CORE} ValueError: Cannot auto-fit max_model_len: not enough memory",

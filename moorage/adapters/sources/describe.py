@@ -15,7 +15,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.strict_json import LIMITS, JsonLimits
 from moorage.common.units import MIB, human_bytes
 from moorage.models.assets import require_lora
-from moorage.models.config import require_limits
+from moorage.models.config import Config, require_limits
 from moorage.models.files import (
     ADAPTER,
     INDEX_LIMITS,
@@ -35,6 +35,7 @@ from moorage.models.gguf_config import (
     gguf_config,
     has_template,
 )
+from moorage.models.rope import first_int
 from moorage.models.source import ModelFile, SkippedFile
 from moorage.models.weights import LONGEST_HEADERS, FileWeights, from_size, header_end, read_header
 
@@ -51,6 +52,12 @@ TOKENIZER_LIMITS = JsonLimits(size=24 * MIB, entries=1_000_000, constants=True)
 """Limits of a tokenizer's configuration, which lists all added tokens: 65,000 for speech models."""
 
 HEADER = "GGUF header"
+SENTENCE_CONFIGS = tuple(
+    f"sentence_{name}_config.json"
+    for name in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
+)
+"""Settings of sentence-transformers (`get_sentence_transformer_tokenizer_config` of vLLM 0.32)."""
+
 CHAT_TEMPLATES = ("chat_template.jinja", "chat_template.json")
 
 
@@ -95,6 +102,7 @@ def describe(
             "config_origin": origin,
             "is_sentence_encoder": isinstance(modules, list)
             and any(isinstance(one, dict) and "Pooling" in str(one.get("type")) for one in modules),
+            "longest_input": _longest_input(directory, config),
             "has_chat_template": known.get("has_chat_template") or _has_chat_template(directory),
         }
     if header := next((part.metadata for part in weights if part.metadata), None):
@@ -203,8 +211,27 @@ def _gguf_fields(weights: Sequence[FileWeights]) -> dict[str, Any]:
 def _has_chat_template(directory: Path) -> bool:
     if any((directory / name).is_file() for name in CHAT_TEMPLATES):
         return True
-    tokenizer = _optional(directory / "tokenizer_config.json", TOKENIZER_LIMITS)
-    return isinstance(tokenizer, dict) and bool(tokenizer.get("chat_template"))
+    return bool(_tokenizer(directory).get("chat_template"))
+
+
+def _longest_input(directory: Path, config: Config) -> int | None:
+    """Tokens of the longest input to pool; None = no settings limit it.
+
+    Source: `config/model.py:_get_and_verify_max_len` of vLLM 0.32, which asks the tokenizer's
+    settings only where the position of a token is an index.
+    """
+    found = (_optional(directory / name) for name in SENTENCE_CONFIGS)
+    sentences = next((one for one in found if isinstance(one, dict) and one), {})
+    if length := first_int(sentences, "max_seq_length"):
+        return length
+    if config.get("position_embedding_type") != "absolute":
+        return None
+    return first_int(_tokenizer(directory), "model_max_length")
+
+
+def _tokenizer(directory: Path) -> dict[str, Any]:
+    content = _optional(directory / "tokenizer_config.json", TOKENIZER_LIMITS)
+    return content if isinstance(content, dict) else {}
 
 
 def _optional(path: Path, limits: JsonLimits = LIMITS) -> Any:

@@ -12,8 +12,7 @@ from moorage.engines.vllm.engine_caches import offload_flags
 from moorage.engines.vllm.environment import ascend_flags
 from moorage.engines.vllm.launch_facts import arguments_of, is_omni, version_of
 from moorage.images.image import COMPILER
-from moorage.memory.options import POOLING
-from moorage.models.profile import ModelProfile
+from moorage.models.profile import POOLING, ModelProfile
 from moorage.placement.placement import CPU
 from moorage.spec import Mode, ModelSpec
 
@@ -81,11 +80,12 @@ TASKS = {
 
 
 def claimed_flags(request: LaunchRequest) -> tuple[Flag, ...]:
-    """Share of memory, scheduler step, mode and trust."""
+    """Share of memory, scheduler step, mode, tokenizer and trust."""
     return (
         *_share(request),
         *batch_flags(request, "--max-num-batched-tokens", "--max-num-seqs"),
         *mode_flags(request.profile, version_of(request)),
+        *_tokenizer_flags(request),
         *trust_flags(request.spec),
     )
 
@@ -118,6 +118,22 @@ def trust_flags(spec: ModelSpec) -> tuple[Flag, ...]:
     return (
         (spec_flag("trust_remote_code", "--trust-remote-code"),) if spec.trust_remote_code else ()
     )
+
+
+TEKKEN = "tekken.json"
+
+
+def _tokenizer_flags(request: LaunchRequest) -> tuple[Flag, ...]:
+    """The mode of Mistral's own tokenizer, if there is no other.
+
+    vLLM 0.32 chooses it only next to Mistral's own weights (`tokenizers/registry.py`), which are
+    not downloaded.
+    """
+    names = {file.name for file in request.files}
+    others = {"tokenizer.json", "tokenizer.model"}
+    if TEKKEN not in names or names & others or request.spec.engine.arguments.states("--tokenizer"):
+        return ()
+    return (derived_flag(f"{TEKKEN} is its only tokenizer", "--tokenizer-mode", "mistral"),)
 
 
 def _share(request: LaunchRequest) -> tuple[Flag, ...]:

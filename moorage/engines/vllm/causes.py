@@ -52,6 +52,12 @@ MEMORY_CAUSES = (
         suggestion="Set `context: {length}` or lower, or give the model more memory.",
     ),
     LogCause(
+        pattern=r"max_num_seqs \((?P<seqs>\d+)\) exceeds available Mamba cache blocks"
+        r" \((?P<blocks>\d+)\)",
+        cause=Cause.ENGINE_KV_CACHE_TOO_SMALL,
+        suggestion="Add `--max-num-seqs {blocks}` to `engine.args`, or give the model more memory.",
+    ),
+    LogCause(
         pattern=r"No available memory for the cache blocks|Cannot auto-fit max_model_len"
         r"|To serve at least one request with the model's max seq len \(\d+\)",
         cause=Cause.ENGINE_KV_CACHE_TOO_SMALL,

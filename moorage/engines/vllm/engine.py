@@ -67,7 +67,7 @@ from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
 from moorage.readiness.diagnosis import LogCause
 from moorage.readiness.engine_facts import Measured, read_measured
-from moorage.spec import Distributed, EngineName, Mode, ModelSpec
+from moorage.spec import Distributed, EngineName, Mode, ModelSpec, Policy
 
 API_KEY = "VLLM_API_KEY"
 
@@ -107,6 +107,24 @@ def exposure_warnings(request: LaunchRequest) -> tuple[str, ...]:
             f" {request.host.name}; `secrets: {{{API_KEY}: NAME}}` makes it ask for a key"
         )
     return tuple(warnings)
+
+
+def picture_warnings(request: LaunchRequest) -> tuple[str, ...]:
+    """A warning if the share leaves no room for reading pictures, whose memory is not estimated.
+
+    A share that the user states, or all that is free, has room: vLLM makes the cache smaller.
+    """
+    spec, args, need = request.spec, request.spec.engine.arguments, request.seat.need
+    if need is None or need.cache is None or not request.profile.vision_heads:
+        return ()
+    stated = spec.memory.activation is not None or need.stated is not None
+    roomy = spec.placement.policy != Policy.FITTED or args.has("--gpu-memory-utilization")
+    if stated or roomy or args.switch("--language-model-only"):
+        return ()
+    return (
+        "the claim does not count what the encoder takes while it reads a picture: if the cache"
+        " becomes too small, state a larger `memory.activation`",
+    )
 
 
 def sound_warnings(request: LaunchRequest) -> tuple[str, ...]:
@@ -273,13 +291,14 @@ class Vllm(Engine):
         return sleep_refusal(request) or dev_mode_refusal(request) or spanning_refusal(request)
 
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
-        """Warnings about the extended cache, adapters, exposure, sound and hosts of a replica."""
+        """Warnings about the cache, adapters, exposure, sound, pictures and hosts of a replica."""
         return (
             *offload_warnings(request),
             *base_warnings(request),
             *update_warnings(request, self.api_key_variable),
             *(exposure_warnings(request) if request.leads else ()),
             *sound_warnings(request),
+            *picture_warnings(request),
             *spanning_warnings(request),
         )
 

@@ -17,7 +17,7 @@ LEAST_TOKENS = 256
 MARGIN = GIB // 4
 """Bytes of free memory left unused, because the log rounds sizes and sizes change a little."""
 
-LENGTH, SHARE = "--max-model-len", "--gpu-memory-utilization"
+LENGTH, SHARE, SEQS = "--max-model-len", "--gpu-memory-utilization", "--max-num-seqs"
 
 
 def remedy_for(failure: Failure, need: Need | None) -> Remedy | None:
@@ -29,6 +29,8 @@ def remedy_for(failure: Failure, need: Need | None) -> Remedy | None:
     """
     if failure.cause == Cause.ENGINE_ACCELERATOR_BUSY:
         return _free_share(failure.named, need)
+    if {"seqs", "blocks"} <= failure.named.keys():
+        return _states(failure.named["seqs"], failure.named["blocks"])
     limit = LENGTH_LIMITS.get(failure.cause)
     reason = f"vLLM itself named it as the longest that {limit}"
     return _length(failure.named, reason) if limit else None
@@ -50,6 +52,13 @@ def _length(named: Mapping[str, str], reason: str) -> Remedy | None:
     return Remedy(
         option=LENGTH, before=str(asked), value=str(length), fields=("context",), reason=reason
     )
+
+
+def _states(seqs: str, blocks: str) -> Remedy | None:
+    if not 0 < int(blocks) < int(seqs):
+        return None
+    reason = "vLLM itself named it as the most recurrent states that its cache holds"
+    return Remedy(option=SEQS, before=seqs, value=blocks, reason=reason)
 
 
 def _free_share(named: Mapping[str, str], need: Need | None) -> Remedy | None:

@@ -95,6 +95,29 @@ def test_a_gguf_file_is_a_model_with_its_other_parts_and_nothing_else(
     assert (found.config["model_type"], found.config_origin) == ("llama", "GGUF header")
 
 
+BERT = b'{"position_embedding_type": "absolute", "max_position_embeddings": 514}'
+ROTARY = b'{"max_position_embeddings": 514}'
+TOKENIZER = {"tokenizer_config.json": b'{"model_max_length": 512}'}
+SENTENCES = {"sentence_bert_config.json": b'{"max_seq_length": 256}'}
+
+
+@pytest.mark.parametrize(
+    ("config", "files", "longest"),
+    [
+        (BERT, TOKENIZER, 512),
+        (ROTARY, TOKENIZER, None),
+        (BERT, TOKENIZER | SENTENCES, 256),
+        (ROTARY, SENTENCES, 256),
+        (BERT, {"sentence_bert_config.json": b'{"max_seq_length": null}'}, None),
+        (BERT, {}, None),
+    ],
+)
+def test_settings_of_tokenizer_and_sentence_transformers_limit_an_input(
+    root: Path, config: bytes, files: dict[str, bytes], longest: int | None
+) -> None:
+    assert resolve(write(root, {"config.json": config, **files})).longest_input == longest
+
+
 def test_staging_has_nothing_to_do(root: Path) -> None:
     seen: list[tuple[int, int]] = []
     spec = ModelSpec(name="tiny", source=f"file://{root}")

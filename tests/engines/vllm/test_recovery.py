@@ -53,6 +53,12 @@ def test_a_length_that_is_unknown_or_serves_nobody_is_not_taken(named: dict[str,
     assert remedy(Cause.ENGINE_KV_CACHE_TOO_SMALL, None, **named) is None
 
 
+def test_as_many_requests_a_step_are_taken_as_vllm_named_recurrent_states() -> None:
+    cause = Cause.ENGINE_KV_CACHE_TOO_SMALL
+    assert remedy(cause, seqs="1024", blocks="200") == ("--max-num-seqs", "1024", "200")
+    assert remedy(cause, seqs="200", blocks="0") is None
+
+
 def test_the_share_becomes_what_is_free_less_a_margin() -> None:
     expected = ("--gpu-memory-utilization", "0.9", "0.746")
     found = remedy(Cause.ENGINE_ACCELERATOR_BUSY, a_need(), free="60.0", total="80.0", share="0.9")
