@@ -21,10 +21,10 @@ SOURCE_PATTERN = (
 ACCELERATOR_PATTERN = r"^[A-Za-z0-9][\w.-]*:[a-z]+:\d+$"
 KIND_PATTERN = r"^[\w* .()/-]+$"
 AUTO_FILES = "auto"
+"""In place of a pattern of files: a deploy takes the best quantization that fits."""
 
 MISTRAL_FILES = "consolidated*.safetensors*"
 """Weights and index that `--load-format mistral` of vLLM 0.32 loads, and nothing else."""
-"""In place of a pattern of files: a deploy takes the best quantization that fits."""
 
 FILES_PATTERN = r"^[\w*?\[\].@+=/-]+$"
 SECRET_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"

@@ -15,7 +15,10 @@ CAUSES = {
     errno.EACCES: Cause.STORE_UNWRITABLE,
     errno.EPERM: Cause.STORE_UNWRITABLE,
     errno.EROFS: Cause.STORE_UNWRITABLE,
+    errno.EIO: Cause.STORE_UNWRITABLE,
+    errno.ESTALE: Cause.STORE_UNWRITABLE,
 }
+"""Causes of errors of a disk; the last two are those of a broken disk, and of NFS."""
 
 
 class ErrorText(NamedTuple):
