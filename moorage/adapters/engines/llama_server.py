@@ -138,7 +138,9 @@ def _read(before: Any, text: str) -> Any:
         parts = text.split(",")
         if not before:
             return [_adapter(part) for part in parts]
-        return [_read(before[0], part) for part in parts]
+        read = [_read(before[0], part) for part in parts]
+        # The shares of accelerators have a place for each that there could be.
+        return [*read, *before[len(read) :]] if isinstance(before[0], float) else read
     return text
 
 
