@@ -60,6 +60,7 @@ def _cluster_state(fleet: Fleet, keep: bool) -> ClusterState:
     releases = own.releases
     rows = [*releases.unfinished(), *releases.not_undone(), *releases.in_states(SERVING)]
     rows.sort(key=lambda row: (row.created_at, row.id))
+    sleepers = releases.in_states([ReleaseState.ASLEEP])
     workloads = [one for row in rows for one in (*row.workloads, *planned_workloads(row))]
     observations = _observe(_places(fleet, workloads), workloads, now)
     unreachable = {
@@ -86,11 +87,8 @@ def _cluster_state(fleet: Fleet, keep: bool) -> ClusterState:
         records=own.repairs.all(),
         hosts=frozenset(reachable & {host.name for host in fleet.hosts}),
         busy=busy,
-        asleep=frozenset(
-            workload.name
-            for row in releases.in_states([ReleaseState.ASLEEP])
-            for workload in row.workloads
-        ),
+        sleepers={row.model: row.id for row in sleepers},
+        asleep=frozenset(workload.name for row in sleepers for workload in row.workloads),
         took_over=_served_successors(rows),
     )
 

@@ -74,6 +74,7 @@ class ClusterState:
     Attributes:
         hosts: Reachable hosts of the fleet, on which models may be placed.
         busy: By model, the holder of its lock.
+        sleepers: By model, the release that sleeps.
         asleep: Names of workloads of sleeping releases, which are not removed.
         took_over: Successors that once served, in whatever state now.
     """
@@ -85,6 +86,7 @@ class ClusterState:
     records: tuple[RepairRecord, ...] = ()
     hosts: frozenset[str] = frozenset()
     busy: Mapping[str, str] = field(default_factory=dict)
+    sleepers: Mapping[str, str] = field(default_factory=dict)
     asleep: frozenset[str] = frozenset()
     took_over: frozenset[str] = frozenset()
 

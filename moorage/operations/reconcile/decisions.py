@@ -16,7 +16,7 @@ from moorage.operations.reconcile.cluster_state import (
 )
 from moorage.operations.reconcile.observed_workload import ObservedWorkload, place_of
 from moorage.releases.release_row import successor_of
-from moorage.releases.states import DEPLOYED, UNFINISHED, ReleaseState
+from moorage.releases.states import SERVING, UNFINISHED, ReleaseState
 from moorage.spec import WhenDead
 
 HEALTHY_SECONDS = 300.0
@@ -75,9 +75,9 @@ def _stopping(status: ReleaseStatus) -> Action:
         return _action(status, ActionKind.FINISH, "the flow that stopped it is gone")
     others = (one for one in status.cluster.releases if one.model == own.model)
     # Another release was deployed while this one was unreachable or could not be restarted.
-    if other := next((one for one in others if one.state in DEPLOYED), None):
-        reason = f"{other.id} is {other.state} under the name {own.model} by now"
-        return _action(status, ActionKind.FINISH, reason)
+    named = (one.id for one in others if one.state in SERVING | {ReleaseState.WAKING})
+    if other := next(named, status.cluster.sleepers.get(own.model, "")):
+        return _action(status, ActionKind.FINISH, f"{other} has the name {own.model} by now")
     if when := status.delayed_until:
         return _action(status, ActionKind.WAIT, f"it is started again, not before {when}")
     if status.record.attempts >= status.restart.attempts:
@@ -134,7 +134,8 @@ def _restart_in_reach(status: ReleaseStatus) -> tuple[Action, ...]:
 
 def _reachable(status: ReleaseStatus) -> tuple[Action, ...]:
     actions: tuple[Action, ...] = ()
-    if status.own.state == ReleaseState.UNREACHABLE:
+    was_away = status.own.state == ReleaseState.UNREACHABLE
+    if was_away:
         actions = (_action(status, ActionKind.MARK_REACHABLE, "all its hosts answer again"),)
         running = replace(status.own, state=ReleaseState.RUNNING)
         status = ReleaseStatus(status.cluster, running)
@@ -143,7 +144,8 @@ def _reachable(status: ReleaseStatus) -> tuple[Action, ...]:
         reason = f"{names} runs as planned, but not as the ledger has it"
         adopt = _action(status, ActionKind.ADOPT, reason, adopted=status.unlisted)
         actions = (*actions, adopt)
-    if status.dead or status.silent:
+    # Nobody has probed it while a host was away, so its silence says nothing.
+    if status.dead or (status.silent and not was_away):
         return (*actions, _dead(status))
     return (*actions, *_healthy(status))
 

@@ -138,6 +138,10 @@ CASES: dict[str, tuple[ClusterState, list[str]]] = {
         ["give up"],
     ),
     "what is seen again": (a_world(a_standing(S.UNREACHABLE)), ["mark seen"]),
+    "what is seen again, and was started while another host was away": (
+        a_world(a_standing(S.UNREACHABLE), **kept(attempts=3, started_at=ago(9000))),
+        ["mark seen", "probe"],
+    ),
     "what is seen again, dead": (
         a_world(a_standing(S.UNREACHABLE), **DIED),
         ["mark seen", "restart"],
@@ -179,12 +183,16 @@ CASES: dict[str, tuple[ClusterState, list[str]]] = {
         ["finish"],
     ),
     "what made room for one that never came, before another one did and fell asleep": (
+        a_world(a_standing(S.STOPPING, successor="tiny.v2"), sleepers={"tiny": "tiny.v3"}, **GONE),
+        ["finish"],
+    ),
+    "what made room for one that never came, while another one wakes": (
         a_world(
             a_standing(S.STOPPING, successor="tiny.v2"),
-            a_standing(S.ASLEEP, "tiny.v3", workloads=()),
+            a_standing(S.WAKING, "tiny.v3"),
             **GONE,
         ),
-        ["finish"],
+        ["finish", "undo"],
     ),
     "what stops on an unreachable host": (a_world(a_standing(S.STOPPING), **AWAY), ["wait"]),
     "what a living flow works on": (a_world(a_standing(S.STARTING), busy=AT_WORK), []),
