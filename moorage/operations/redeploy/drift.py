@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from enum import StrEnum
 
-from moorage.common.failures import ExitCode
+from moorage.common.failures import Cause, ExitCode
 from moorage.common.values import Value
 from moorage.models.pin import Pin
 from moorage.operations.history.changes import spec_changes
@@ -69,25 +69,33 @@ def image_drift(release: Release, digest: str) -> tuple[Drift, ...]:
     return (Drift(kind=DriftKind.IMAGE, what=image.reference, before=image.digest, after=digest),)
 
 
-def has_failed(release: Release, drifts: Sequence[Drift], tried: Release) -> bool:
-    """Whether the engine of a later release (`tried`) failed with these drifts of `release`.
+PASSING = {
+    *(Cause.ENGINE_ACCELERATOR_BUSY, Cause.ENGINE_NO_DEVICE),
+    *(Cause.LAUNCH_REFUSED, Cause.PACKAGES_NOT_INSTALLED),
+}
+"""Failures at the start of an engine that say nothing about what it was to run."""
+
+
+def has_failed(release: Release, drifts: Sequence[Drift], attempt: Release) -> bool:
+    """Whether the engine of a later release (`attempt`) failed with these drifts of `release`.
 
     Other failures, such as a full fleet, say nothing about the changes. The image is not compared
     where it could not be looked up, or comes from another tag.
     """
-    if not tried.failure or tried.failure.cause.exit_code != ExitCode.ENGINE:
+    cause = attempt.failure.cause if attempt.failure else None
+    if cause is None or cause in PASSING or cause.exit_code != ExitCode.ENGINE:
         return False
-    own = file_drift(release, tried.spec)
-    own += branch_drift(release, tried.revision, tried.companions)
-    images = image_drift(release, _digest_by_tag(tried, release))
+    own = file_drift(release, attempt.spec)
+    own += branch_drift(release, attempt.revision, attempt.companions)
+    images = image_drift(release, _digest_by_tag(attempt, release))
     others = tuple(drift for drift in drifts if drift.kind != DriftKind.IMAGE)
     return own == others and {*drifts} <= {*own, *images}
 
 
-def _digest_by_tag(tried: Release, release: Release) -> str:
+def _digest_by_tag(attempt: Release, release: Release) -> str:
     """The digest that a release ran, if it took it from the tag of another; else empty."""
-    if tried.image and release.image and tried.image.reference == release.image.reference:
-        return tried.image.digest
+    if attempt.image and release.image and attempt.image.reference == release.image.reference:
+        return attempt.image.digest
     return ""
 
 

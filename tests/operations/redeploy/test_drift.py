@@ -155,6 +155,7 @@ class TestIntended:
         ("newest", "why"),
         [
             (None, "nothing was tried"),
+            ({"failure": Cause.ENGINE_ACCELERATOR_BUSY}, "another program had its memory"),
             ({"failure": None}, "it did not fail"),
             ({"failure": Cause.NO_FIT}, "the fleet was full"),
             ({"revision": "c" * 40}, "the branch has moved on"),
