@@ -128,12 +128,13 @@ DEVICES: dict[str, DeviceKind] = {
 }
 """By accelerator type, under the names of the fleet and of the image catalogue."""
 
-DEVICE_VARIABLES = frozenset(
-    name
-    for kind in DEVICES.values()
-    for name in (kind.visibility, kind.chosen_by, *(kind.order or ())[:1])
-    if name
-)
+ORDERS = {kind.order[0]: kind.order[1] for kind in DEVICES.values() if kind.order}
+"""Variables of the order in which an engine numbers accelerators, with the order of claims."""
+
+DEVICE_VARIABLES = ORDERS.keys() | {
+    *("ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"),  # ROCm reads these, too
+    *(name for kind in DEVICES.values() for name in (kind.visibility, kind.chosen_by) if name),
+}
 """Variables that decide which accelerators an engine sees, and how it numbers them."""
 
 UNKNOWN = DeviceKind(refusal="nothing is known of accelerators of this type")

@@ -182,8 +182,8 @@ class Host(InputValue):
         listed = () if self.accelerators == "auto" else self.accelerators
         if twice := _repeated([str(one.index) for one in listed]):
             raise ValueError(
-                f"the accelerator index {', '.join(twice)} is used more than once: list those of"
-                " one type"
+                f"the accelerator index {', '.join(twice)} is used more than once: list each"
+                " accelerator once, and those of one type only"
             )
         if not others_can_reach(self.bind, self.access):
             raise ValueError(

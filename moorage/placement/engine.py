@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.versions import version_key
-from moorage.inventory.devices import DEVICE_VARIABLES
+from moorage.inventory.devices import DEVICE_VARIABLES, ORDERS
 from moorage.inventory.fleet_engines import EngineVersion
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory.options import LoraOptions
@@ -138,11 +138,15 @@ def refuse_owned_arguments(spec: EngineSpec) -> None:
 
 def refuse_owned_variables(spec: ModelSpec) -> None:
     """Raise `BAD_SPEC` for variables by which the engine would see accelerators of other claims."""
-    owned = sorted(DEVICE_VARIABLES & spec.engine.env.keys())
+    written = {**dict.fromkeys(spec.secrets, ""), **spec.engine.env}
+    owned = sorted(
+        name for name in DEVICE_VARIABLES & written.keys() if ORDERS.get(name) != written[name]
+    )
     if owned and spec.placement.accelerators != 0:
+        field = "engine.env" if owned[0] in spec.engine.env else "secrets"
         raise Failure(
             Cause.BAD_SPEC,
-            f"engine.env: {owned[0]} would move the engine away from the accelerators it claims",
+            f"{field}: {owned[0]} would move the engine away from the accelerators it claims",
             suggestion="List them in `placement.accelerators` instead, such as `[gpu-1:cuda:0]`.",
         )
 

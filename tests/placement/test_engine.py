@@ -128,6 +128,7 @@ def test_an_adapter_has_the_format_that_its_engine_loads(
     [
         *("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "HIP_VISIBLE_DEVICES"),
         *("ASCEND_RT_VISIBLE_DEVICES", "ZE_AFFINITY_MASK", "HABANA_VISIBLE_DEVICES"),
+        "ROCR_VISIBLE_DEVICES",
     ],
 )
 def test_no_variable_moves_an_engine_to_accelerators_that_it_did_not_claim(name: str) -> None:
@@ -137,6 +138,13 @@ def test_no_variable_moves_an_engine_to_accelerators_that_it_did_not_claim(name:
     assert caught.value.cause is Cause.BAD_SPEC
     assert caught.value.detail.startswith(f"engine.env: {name} ")
     assert "placement.accelerators" in caught.value.suggestion
+    with pytest.raises(Failure, match=f"secrets: {name} "):
+        a_placement(a_spec(secrets={name: "IN_A_BLOCK"}, placement=placement), GPUS)
+
+
+def test_the_order_of_claims_may_be_written() -> None:
+    spec = a_spec(engine={"env": {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}})
+    assert a_placement(spec, GPUS).fits
 
 
 def test_an_engine_on_cpu_may_hide_the_accelerators_from_itself() -> None:
