@@ -141,14 +141,17 @@ class MemoryModel:
         Raises:
             Refusal: When vLLM would not start, or the rules do not cover the model or its options.
         """
-        query, options, pool = setup.query, self.options, pool_for(setup)
+        query, options, uncovered = setup.query, self.options, self.options.uncovered
+        if options.attention_copies:  # the rules would divide its heads among all ranks
+            raise unknown(f"{uncovered}; `memory.claim` states the bytes")
+        pool = pool_for(setup)
         # Where quantised layers can be cut depends on the method, which the user may state.
         own_method = options.quantization and quantisation_method(setup.facts)
         weighed = None
         if not own_method:
             weighed = self._scale.weigh(query.tensor, query.pipeline, query.data, query.versions)
-        if weighed is None or options.uncovered:
-            raise unknown(f"{options.uncovered}; `memory.claim` states the bytes")
+        if weighed is None or uncovered:
+            raise unknown(f"{uncovered}; `memory.claim` states the bytes")
         return weighed, pool
 
 

@@ -69,7 +69,7 @@ def _own_layers(setup: EngineSetup, pool: Pool, weights: int) -> DraftNeed:
     states = sum(group.kind == KVKind.MAMBA for group in found.groups)
     more = states * wanted.tokens if wanted else 0
     page = layers * max((group.page_bytes for group in found.groups), default=0)
-    blocks = requests * (found.blocks_per_full_request + more) + 1
+    blocks = max(pool.blocks, requests * (found.blocks_per_full_request + more) + 1)
     cache = blocks * page + requests * more * found.bytes_per_block
     if setup.options.kv_bytes is not None:
         cache = 0  # a cache of a given size holds them too

@@ -195,7 +195,7 @@ def pool_for(setup: EngineSetup) -> Pool:
 
 
 def _blocks_of_another(setup: EngineSetup, found: MemoryPrediction) -> int:
-    """Blocks of each full request beside the first.
+    """Blocks of each full request after the first.
 
     vLLM's check counts a whole step of encoder tokens for the first one; its scheduler gives each
     request those that its encoder has (`v1/core/sched/scheduler.py`).

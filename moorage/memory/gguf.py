@@ -143,8 +143,8 @@ class GgufMemory:
 
     def need(self, query: MemoryQuery) -> Need | Refusal:
         """Memory of one of the accelerators that share the layers."""
-        if 0 < self._there < query.ranks:
-            note = f"{self._there} layers are too few for {query.ranks} accelerators"
+        if 0 < self._offloaded_layers < query.ranks:
+            note = f"{self._offloaded_layers} layers are too few for {query.ranks} accelerators"
             return Refusal(Reason.REJECTED, note)
         try:
             terms = self._on_fullest(query)
@@ -188,7 +188,7 @@ class GgufMemory:
         return weights + cache.bytes - there + rest
 
     @property
-    def _there(self) -> int:
+    def _offloaded_layers(self) -> int:
         """Layers on the accelerators; 0 = unknown."""
         return self._offloaded or self._header.layers
 
@@ -199,7 +199,10 @@ class GgufMemory:
             return terms
         *divided, compute = terms
         draft, most = self._loaded.draft, fullest(self._divided(query, terms[0].bytes), ranks)
-        layers = {"lora": self._there, "draft": draft.layers if draft else self._there}
+        layers = {
+            "lora": self._offloaded_layers,
+            "draft": draft.layers if draft else self._offloaded_layers,
+        }
         sizes = {"weights": most.weights, "kv_cache": most.cache}
         for term in divided[len(sizes) :]:
             sizes[term.name] = term.bytes * largest_share(layers[term.name], ranks)
@@ -208,11 +211,11 @@ class GgufMemory:
 
     def _divided(self, query: MemoryQuery, weights: int) -> list[LayerBytes]:
         """The layers on accelerators, and last the output with all tensors that are of no layer."""
-        caches = self._layer_caches(query.tokens, query.concurrency)[-self._there :]
+        caches = self._layer_caches(query.tokens, query.concurrency)[-self._offloaded_layers :]
         if not self.layers:
-            each = weights / (self._there + 1)
+            each = weights / (self._offloaded_layers + 1)
             return [*(LayerBytes(each, cache) for cache in caches), LayerBytes(each)]
-        sizes = self._layer_bytes()[-self._there :]
+        sizes = self._layer_bytes()[-self._offloaded_layers :]
         rest = weights - sum(sizes)
         if "output" in self._parts and not self._offloaded:
             rest -= self._parts.get("token_embd", 0)  # the input stays in RAM

@@ -144,6 +144,7 @@ class MemoryOptions(CacheOptions):
         chunked_prefill: Whether long prompts are cut into steps.
         dtype: Element type of the parameters; empty = the model's.
         quantization: Method of quantisation; empty = the checkpoint's.
+        attention_copies: Whether fewer ranks share the attention than other layers (SGLang).
         graph_limit: Largest batch for which a graph is captured.
         graph_sizes: Number of batch sizes for which graphs are captured.
         profiles_graphs: Whether vLLM sets its estimate for graphs aside.
@@ -161,6 +162,7 @@ class MemoryOptions(CacheOptions):
     chunked_prefill: bool | None = None
     dtype: str = ""
     quantization: str = ""
+    attention_copies: bool = False
     enforce_eager: bool = False
     graph_limit: int | None = None
     graph_sizes: int | None = None
@@ -262,6 +264,7 @@ def memory_options(
         throughput=args.value("--performance-mode") == "throughput",
         dtype=DTYPES.get(args.value("--dtype") or "auto", ""),
         quantization=args.value("--quantization") or "",
+        attention_copies=any(map(args.states, ATTENTION_DATA)),
         kv_cache_dtype=_covered(args, "--kv-cache-dtype"),
         mamba_ssm_cache_dtype=_covered(args, "--mamba-ssm-cache-dtype"),
         graph_sizes=None if sizes is None else len(sizes),

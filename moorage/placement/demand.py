@@ -130,7 +130,7 @@ class Demand:
     def _with_states(
         self, kind: AcceleratorKind, split: Split, allocation: Allocation
     ) -> Allocation:
-        """An allocation larger than its need, with the requests a step whose states it holds."""
+        """The allocation, with as many requests a step as its cache has recurrent states."""
         need, query = allocation.need, self._query(kind, split, allocation.tokens)
         if need.cache is None or not keeps_states(need.cache):
             return allocation

@@ -191,6 +191,7 @@ DCP = {"decode_context_parallel_size": 2}
     [
         ("llama-3.1-8b", {}, 32, ""),  # eight key/value heads, each copied to four ranks
         ("gpt-oss-20b-bf16", {}, 16, "8 key/value heads cannot be copied to 16 ranks"),
+        ("gpt-oss-20b-bf16", {"attention_copies": True}, 16, ""),  # two ranks share the heads
         ("llama-3.1-8b", {"enable_expert_parallel": True}, 1, "Number of experts in the model"),
         ("llama-3.1-8b", DCP, 1, "tp_size=1 must be divisible by dcp_size=2"),
         ("llama-3.1-8b", DCP, 2, ""),
@@ -241,6 +242,16 @@ def test_each_draft_keeps_the_recurrent_states_once_more() -> None:
     assert gib(two, "draft") - gib(one, "draft") == pytest.approx(3 * block)
     given = needed(with_options(name, **MTP, kv_bytes=8 * GIB), **use)
     assert gib(given, "draft") == 0
+
+
+def test_a_layer_that_drafts_has_a_page_in_each_block_of_a_pool_for_many_states() -> None:
+    """vLLM needs a block for each of `--max-num-seqs` requests."""
+    use = {"tensor": 4, "tokens": 32_768}
+    found = needed(with_options("qwen3-next-80b-a3b", **MTP, max_seqs=300), **use)
+    assert found.cache
+    page = found.cache.bytes_per_block // 12  # of four groups of twelve layers
+    cached = found.term("kv_cache").bytes + found.term("draft").bytes  # type: ignore[union-attr]
+    assert cached >= 300 * (found.cache.bytes_per_block + page)
 
 
 UNKNOWN = [
