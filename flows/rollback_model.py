@@ -44,7 +44,7 @@ async def rollback_model(
         if dry_run:
             return ending(await plan_rollback(context, name, to, fleet))
         fleet = await settled_fleet(fleet)
-        async with sole_flow(name, context.flow_run_id):
+        async with sole_flow(name, context.flow_run_id, replaces=True):
             source, old, healthy = await rollback_source(name, to, fleet)
             fleet = await require_allowed_again(source, fleet)
             before = source.facts["rolled_back_to"]

@@ -2,6 +2,8 @@
 
 from contextlib import suppress
 
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
+
 from moorage.adapters.ledger.locks import LockHeld
 from moorage.adapters.prefect.events import emit_release_event
 from moorage.common.failures import Cause, Failure
@@ -12,29 +14,33 @@ from moorage.spec import RestartSpec
 from tasks.context import ledger
 from tasks.journal import tell
 from tasks.replace import abandon, restore_release
-from tasks.restart import count_attempt, lease_accelerators, probe
+from tasks.restart import START_LEASE_SECONDS, count_attempt, lease_accelerators, probe
 from tasks.stopping import end_release, sleep_on
 
 
-def recover_all(model: str, *, retires: bool = False) -> None:
+def recover_all(model: str, *, retires: bool = False, replaces: bool = False) -> None:
     """Clean up after killed flows of a model, whose lock the caller holds, and of other models.
 
-    A release that stopped for a successor which never served is started again, unless its model is
-    to be retired (`retires`): otherwise nothing would serve the model if the caller fails.
+    A release that stopped for a successor which never served is started again: otherwise nothing
+    would serve the model if the caller fails. It ends if its model is to be retired (`retires`), or
+    if it cannot be started and the caller `replaces` it.
+
+    Raises:
+        Failure: `ACCELERATOR_STARTING` when it waits too long for another start; of the cleanup.
     """
     for row in _left_behind():
         if row.model != model:
             continue
         restores = not retires and _can_come_back(row)
         try:
-            if summary := _restore(row) if restores else recover(row):
+            if summary := _restore(row, or_end=replaces) if restores else recover(row):
                 tell(summary)
         except Failure as failure:
             # Workloads on a lost host keep their claims, but do not block the model.
-            if not restores and failure.cause is not Cause.RUNTIME_UNAVAILABLE:
+            waits = restores and not replaces and failure.cause is not Cause.ACCELERATOR_STARTING
+            if not waits and failure.cause is not Cause.RUNTIME_UNAVAILABLE:
                 raise
-            what = f"start {row.id} again" if restores else f"clean up after {row.id}"
-            tell(f"could not {what}: {failure}")
+            tell(f"could not clean up after {row.id}: {failure}")
     recover_others(model)
 
 
@@ -140,6 +146,10 @@ def _comes_back(row: ReleaseRow) -> bool:
     return bool(successor) and not took_over(successor)
 
 
+def _is_starting(error: BaseException) -> bool:
+    return isinstance(error, Failure) and error.cause is Cause.ACCELERATOR_STARTING
+
+
 def _can_come_back(row: ReleaseRow) -> bool:
     """Whether it comes back, no other release has its name by now, and not all its starts failed.
 
@@ -154,10 +164,24 @@ def _can_come_back(row: ReleaseRow) -> bool:
     return not hopeless and all(one.model != row.model for one in others)
 
 
-def _restore(row: ReleaseRow) -> str:
+def _restore(row: ReleaseRow, *, or_end: bool) -> str:
+    """Start a release again that stopped for another, or, with `or_end`, end it if that fails."""
     reason = f"it stopped for {successor_of(row)}, whose flow is gone"
     action = Action(kind=ActionKind.BRING_BACK, reason=reason)
-    bring_back(action, row)
+    # The killed flow may have locked the accelerators from another machine, for a while still.
+    once_free = Retrying(
+        retry=retry_if_exception(_is_starting),
+        stop=stop_after_delay(START_LEASE_SECONDS),
+        wait=wait_fixed(1),
+        reraise=True,
+    )
+    try:
+        once_free(bring_back, action, row)
+    except Failure as failure:
+        if _is_starting(failure) or not or_end:
+            raise
+        tell(f"{row.id} cannot be started again: {failure}")
+        return recover(ledger().releases.get(row.id))
     # Once it answers, it gives back the lease of its accelerators; no reconcile may ever run.
     probe(action, ledger().releases.get(row.id))
     return f"{row.id} is started again: {reason}"

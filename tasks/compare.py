@@ -31,12 +31,14 @@ _decided: ContextVar[str] = ContextVar("decided", default="")
 
 
 @asynccontextmanager
-async def sole_flow(model: str, flow_run_id: str, *, retires: bool = False) -> AsyncIterator[None]:
+async def sole_flow(
+    model: str, flow_run_id: str, *, retires: bool = False, replaces: bool = False
+) -> AsyncIterator[None]:
     """Be the only flow that works on a model name, and start from a clean state.
 
     Cleans up after killed flows first, also of other models whose lock is free: they may hold the
-    memory that this model needs. Only a flow that `retires` the model ends a release that stopped
-    for a successor which never served.
+    memory that this model needs. A release that stopped for a successor which never served is
+    started again; only a flow that `retires` it, or `replaces` it and cannot start it, ends it.
     """
     lock = ledger().locks.holding(
         model,
@@ -45,7 +47,7 @@ async def sole_flow(model: str, flow_run_id: str, *, retires: bool = False) -> A
         on_wait=lambda other: tell(f"waits: {other}"),
     )
     async with hold_lock(lock):
-        await run_uninterrupted(recover_all, model, retires=retires)
+        await run_uninterrupted(recover_all, model, retires=retires, replaces=replaces)
         yield
 
 

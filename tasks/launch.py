@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 
 from moorage.adapters.hosts.runtime import runtime_for
-from moorage.adapters.ledger import locks
 from moorage.adapters.ledger.locks import Owner, this_process
 from moorage.adapters.system.threads import in_thread, run_uninterrupted
 from moorage.common.failures import Cause, Failure
@@ -24,17 +23,13 @@ from tasks.context import ledger, settings
 from tasks.flow_task import flow_task
 from tasks.journal import step, tell
 from tasks.map_hosts import HostCall, map_hosts
-from tasks.restart import answers, lease_of, lock_names
+from tasks.restart import START_LEASE_SECONDS, answers, lease_of, lock_names
 from tasks.workloads import ABORT_SECONDS, must_listen, start, stop
 
 POLL_SECONDS = 0.5
 
 GRACE_SECONDS = 120.0
 """Extra wait for another release's start, during which its predecessor may have to stop."""
-
-LEASE_SECONDS = locks.LEASE_SECONDS + 2 * locks.RENEW_SECONDS
-"""Longer than the lease of the model's lock, which the holder took earlier. A flow that takes over
-the start lock therefore finds the model unlocked and stops the start of the killed flow."""
 
 
 @flow_task("launch", "launch {plan.release}", timeout_seconds=600)
@@ -123,7 +118,7 @@ class AcceleratorStartLock:
         Raises:
             Failure: `ACCELERATOR_STARTING` when an earlier start does not end in time.
         """
-        self._renewal.enter_context(ledger().locks.renewal(self._token, LEASE_SECONDS))
+        self._renewal.enter_context(ledger().locks.renewal(self._token, START_LEASE_SECONDS))
         patience = deadlines.load_seconds + deadlines.warm_up_seconds + GRACE_SECONDS
         if holders := await self._take():
             with step("wait") as note:
@@ -177,4 +172,6 @@ class AcceleratorStartLock:
         own = ledger().locks  # read first: reading does not block writers
         if holders := own.holders(self.names):
             return holders
-        return own.take_all(self.names, self._token, this_process(self._release), LEASE_SECONDS)
+        return own.take_all(
+            self.names, self._token, this_process(self._release), START_LEASE_SECONDS
+        )

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from moorage.adapters.engines.engine_http import ask, metrics_total, read_metrics
 from moorage.adapters.hosts.runtime import other_listener, runtime_for
-from moorage.adapters.ledger.locks import Owner
+from moorage.adapters.ledger.locks import LEASE_SECONDS, RENEW_SECONDS, Owner
 from moorage.adapters.ledger.transitions import author
 from moorage.adapters.prefect.events import emit_release_event
 from moorage.adapters.system.threads import in_thread
@@ -29,6 +29,10 @@ from tasks.verify import api_key
 from tasks.workloads import ABORT_SECONDS, start_part, stop
 
 METRICS_SECONDS = 5.0
+
+START_LEASE_SECONDS = LEASE_SECONDS + 2 * RENEW_SECONDS
+"""Lease of a start lock: longer than that of the model's lock, which the holder took earlier. A
+flow that takes over the start lock finds the model unlocked and stops the killed flow's start."""
 
 
 def restart(action: Action, row: ReleaseRow) -> str:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 
 from moorage.adapters.ledger.locks import Owner
+from moorage.common.failures import Cause, Failure
 from moorage.operations.reconcile.actions import Action, ActionKind
+from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import ReleaseState
 from moorage.spec import RestartSpec
-from tasks import repair, replace, restart
+from tasks import cleanup, repair, replace, restart
 from tasks.cleanup import abandoned, recover, recover_others
 from tasks.compare import sole_flow
 from tasks.context import ledger
@@ -61,6 +65,36 @@ async def test_only_a_retire_ends_a_release_that_is_to_come_back(
     assert ledger().releases.get(new).state == S.ERROR
     assert claimed_by() == ({} if retires else {old.id: len(PLACEMENT.claims)})
     assert not ledger().locks.is_held("start:gpu-1:cuda:0"), "it answers"
+
+
+@pytest.mark.parametrize(("replaces", "state"), [(False, S.STOPPING), (True, S.SUPERSEDED)])
+async def test_a_deploy_ends_a_release_that_it_cannot_start_again(
+    hosts: Hosts, monkeypatch: pytest.MonkeyPatch, replaces: bool, state: ReleaseState
+) -> None:
+    old, _ = stopping_for_another()
+
+    def refuse(_: ReleaseRow) -> None:
+        raise Failure(Cause.IMAGE_MISSING, "it was pruned")
+
+    monkeypatch.setattr(cleanup, "restore_release", refuse)
+    async with sole_flow("tiny", "run", replaces=replaces):
+        assert ledger().releases.get(old.id).state == state
+    assert hosts.started == []
+
+
+@pytest.mark.parametrize(("lease_seconds", "comes_back"), [(0.5, True), (60.0, False)])
+async def test_a_start_lock_of_a_flow_that_was_killed_elsewhere_is_waited_for(
+    hosts: Hosts, monkeypatch: pytest.MonkeyPatch, lease_seconds: float, comes_back: bool
+) -> None:
+    old, _ = stopping_for_another()
+    monkeypatch.setattr(cleanup, "START_LEASE_SECONDS", 2)
+    killed = Owner(machine="elsewhere", pid=1, started_at=0)
+    ledger().locks.take_all(["start:gpu-1:cuda:0"], "token", killed, lease_seconds)
+    refused = pytest.raises(Failure, match="starts on")
+    with nullcontext() if comes_back else refused:
+        async with sole_flow("tiny", "run", replaces=True):
+            assert ledger().releases.get(old.id).state == S.RUNNING
+    assert hosts.runs == (ALL if comes_back else set())
 
 
 async def test_a_release_that_cannot_be_started_keeps_its_place_and_ends_after_a_few_tries(
