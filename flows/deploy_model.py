@@ -104,12 +104,12 @@ async def deploy_model(
             approval = await require_approval(context, spec, allowed, force=force)
             facts = {"applied_from": file_set, "submission": submission, "approval": approval}
             source = ReleaseSource(spec, facts, approved_release())
-            async with sole_flow(spec.name, context.flow_run_id):
+            async with sole_flow(spec.name, context.flow_run_id, replaces=True):
                 if approval:  # it may have taken days
                     allowed = await require_allowed(spec, fleet, file_set)
                 if ended := await _deploy_alone(context, source, allowed, force=force):
                     return ended
-            tell("another flow has changed the model: this deploy needs approval now")
+            tell("something has changed since the plan: this deploy needs approval now")
 
 
 async def _deploy_alone(

@@ -37,6 +37,7 @@ from tasks.observe_fleet import observe_fleet
 from tasks.place import dry_place
 from tasks.plan import check_early, check_placed, plan_release
 from tasks.policy import (
+    allowed_scope,
     ask,
     current_submission,
     given_approval,
@@ -180,7 +181,7 @@ async def require_approval(
         return ""
     if given := given_approval(spec.name):
         return given
-    with separate_journal() as journal:
+    with separate_journal() as journal, allowed_scope(fleet):
         apart = RunContext(journal, context.flow_run_id, context.begun)
         planned = await plan_deploy(apart, spec, fleet)
     idle = planned.name == "Unchanged"

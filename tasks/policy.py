@@ -58,6 +58,11 @@ def channel_scope(channel: Channel) -> AbstractContextManager[None]:
     return variable_scope(_channel, channel)
 
 
+def allowed_scope(fleet: Fleet) -> AbstractContextManager[None]:
+    """Do not judge this fleet again within the block; an outer fleet stays allowed, too."""
+    return variable_scope(_fleets, (*_fleets.get(), fleet))
+
+
 @contextmanager
 def recorded_scope(submission: Submission, fleet: Fleet) -> Iterator[None]:
     """Let subflows deploy an earlier submission, on a fleet that is not judged again."""
@@ -104,10 +109,7 @@ def settled_fleet(fleet: Fleet, files: str = "") -> Fleet:
 
 async def require_allowed(spec: ModelSpec, fleet: Fleet, applied_from: str = "") -> Fleet:
     """Refuse a spec that the policy does not allow; returns the site's hosts that it may use."""
-    allowed = await in_thread(_judge, spec, fleet, applied_from)
-    # For subflows, such as the plan that is shown for approval. An outer fleet stays allowed, too.
-    _fleets.set((*_fleets.get(), allowed))
-    return allowed
+    return await in_thread(_judge, spec, fleet, applied_from)
 
 
 @threaded

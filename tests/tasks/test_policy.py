@@ -72,6 +72,24 @@ def test_a_spec_is_judged_again_on_the_fleet_of_the_request(tmp_path: Path) -> N
         assert asyncio.run(twice()) == (["one"], ["two"])
 
 
+def test_a_fleet_of_a_run_is_judged_again_except_while_its_plan_is_made(tmp_path: Path) -> None:
+    file = tmp_path / "deployments" / "policy.yaml"
+    written_policy(file, "api: {own_fleet: true}")
+
+    async def judged() -> Fleet:
+        return await policy.require_allowed(a_spec(), OTHER)
+
+    async def after_an_approval() -> None:
+        allowed = await judged()
+        written_policy(file, "api: {own_fleet: false}")
+        with policy.allowed_scope(allowed):
+            assert await judged() == allowed
+        await judged()
+
+    with pytest.raises(PolicyRefused, match=r"`api\.own_fleet`"):
+        asyncio.run(after_an_approval())
+
+
 @pytest.mark.parametrize(
     ("brought", "named"),
     [
