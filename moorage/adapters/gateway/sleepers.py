@@ -97,24 +97,24 @@ class Sleepers:
             return True
 
     async def _free_neighbour(self, model: str) -> bool:
-        """Put the longest idle model near to sleep; False = none is idle, or a flow works on it."""
-        if not (other := await asyncio.to_thread(self._idle_neighbour, model)):
-            return False
-        try:
-            await self.put_to_sleep(other, f"to make room for {model}")
-        except Failure as failure:
-            if failure.cause != Cause.DEPLOY_IN_PROGRESS:
-                raise
-            return False
-        return True
+        """Put the longest idle model near to sleep on which no flow works; False = none is left."""
+        for other in await asyncio.to_thread(self._idle_neighbours, model):
+            try:
+                await self.put_to_sleep(other, f"to make room for {model}")
+            except Failure as failure:
+                if failure.cause != Cause.DEPLOY_IN_PROGRESS:
+                    raise
+            else:
+                return True
+        return False
 
-    def _idle_neighbour(self, model: str) -> str:
-        """The longest idle model on the hosts of a sleeping model; empty = none."""
+    def _idle_neighbours(self, model: str) -> list[str]:
+        """The idle models on the hosts of a sleeping model, longest idle first."""
         row = self._ledger.releases.asleep(model)
         hosts = {claim.host for claim in row.placement.claims} if row and row.placement else set()
         near = {claim.release for claim in self._ledger.claims.all() if claim.host in hosts}
         found = (one for one in self._idle() if one.release in near)
-        return next((one.model for one in found if one.seconds >= LEAST_IDLE_SECONDS), "")
+        return [one.model for one in found if one.seconds >= LEAST_IDLE_SECONDS]
 
     def _endpoint(self, model: str) -> Endpoint | None:
         """Endpoint of a model; None = it does not serve."""

@@ -65,12 +65,22 @@ async def test_a_decision_that_a_model_is_idle_does_not_wait_for_a_flow_that_wor
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sleepers, "COMMAND", (sys.executable, "-c", IS_BUSY))
-    monkeypatch.setattr(Sleepers, "_idle_neighbour", lambda *_: "tiny")
+    monkeypatch.setattr(Sleepers, "_idle_neighbours", lambda *_: ["tiny"])
     with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
         own = Sleepers(ledger, tmp_path, tuple)
         with pytest.raises(Failure, match="waits for 0 s"):
             await own.put_to_sleep("tiny", "idle")
         assert not await own._make_room("other", give_up=0.0), "it may be free a moment later"
+
+
+async def test_a_second_idle_model_makes_room_while_a_flow_works_on_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_busy = f"import sys\nif 'tiny' not in sys.argv: sys.exit(0)\n{IS_BUSY}"
+    monkeypatch.setattr(sleepers, "COMMAND", (sys.executable, "-c", is_busy))
+    monkeypatch.setattr(Sleepers, "_idle_neighbours", lambda *_: ["tiny", "small"])
+    with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
+        assert await Sleepers(ledger, tmp_path, tuple)._make_room("other", give_up=0.0)
 
 
 async def test_nobody_waits_for_room_where_the_place_is_gone(
