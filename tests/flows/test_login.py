@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import json
 import os
+import platform
 import re
 import signal
 import socket
@@ -102,7 +103,7 @@ def served(tiny_llama: Path, lifecycle_program: Path) -> Iterator[Served]:
     place = Workplace(folder, tiny_llama, own | unset)
     place.environment = {name: value for name, value in place.environment.items() if value}
     installed_engine(place, lifecycle_program, "ok")
-    place.ledger.gateways.put(Gateway(name="main", machine="elsewhere", epoch=1))
+    place.ledger.gateways.put(Gateway(name="main", machine=platform.node(), epoch=1))
     metrics_port = free_port()
     with Serving(place, "--metrics-port", str(metrics_port)) as serving:
         yield Served(place, port, metrics_port, serving)

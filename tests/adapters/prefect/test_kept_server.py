@@ -180,4 +180,4 @@ def test_settings_that_are_read_before_a_fork_take_effect_when_the_server_is_use
 ) -> None:
     kept_server(home, 3600)
     environment = {**os.environ, "MOORAGE_HOME": str(home)}
-    subprocess.run([sys.executable, "-c", PREPARED], env=environment, check=True)
+    subprocess.run([*INTERPRETER, "-c", PREPARED], env=environment, check=True)
