@@ -136,7 +136,7 @@ class Demand:
             return allocation
 
         def fits(requests: int) -> bool:
-            # The need for more requests also counts what a larger step takes beside the cache.
+            # The need for more requests also counts what a larger step takes besides its cache.
             more = self.memory.need(replace(query, concurrency=requests))
             return isinstance(more, Need) and more.inside + more.outside <= allocation.bytes
 

@@ -55,7 +55,7 @@ def _thread_until() -> float | None:
 class _Transport:
     """Sends each request directly, or through the proxy that the environment names for it.
 
-    The library would not use its own support of proxies beside a transport of ours.
+    The library would not use its own support of proxies together with a transport of ours.
     """
 
     def __init__(self, library: Any, guard: Guard, verify: Any) -> None:

@@ -1,4 +1,4 @@
-"""What starts told about memory."""
+"""What engines report about memory when they start."""
 
 from typing import Any
 
