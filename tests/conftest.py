@@ -64,6 +64,12 @@ def pytest_unconfigure() -> None:
         shutil.rmtree(os.environ["MOORAGE_TESTS_SHARED"], ignore_errors=True)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Let `python -m tests...` find this tree, though an earlier test has signed in here."""
+    os.environ.pop("PYTHONSAFEPATH", None)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item,  # noqa: ARG001
