@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, nullcontext, suppress
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -25,7 +26,6 @@ from moorage.inventory.fleet import Fleet
 from moorage.readiness.protocol import Readiness
 from moorage.readiness.smoke_test import SmokeTestResult
 from moorage.releases.release import Release
-from moorage.releases.release_row import ReleaseRow
 from moorage.spec import ModelSpec
 from tasks.journal import Journal
 from tasks.policy import granted_as_it_ran
@@ -244,30 +244,21 @@ async def deployed(monkeypatch: pytest.MonkeyPatch, *approvals: str, spec: Model
         return next(given)
 
     @asynccontextmanager
-    async def sole_flow(*_: object) -> AsyncIterator[None]:
+    async def sole_flow(*_: object, **__: object) -> AsyncIterator[None]:
         done.append("lock")
         yield
-
-    async def serving(*_: object) -> tuple[ReleaseRow, bool]:
-        return a_row(), True
-
-    async def is_served_by(*_: object) -> bool:
-        return False
 
     async def roll_out(_: Any, source: ReleaseSource, *__: object) -> Release:
         again = f", exactly {source.target.id}" if source.target else ""
         done.append(f"roll out: {source.facts['approval']}{again}")
         return a_release()
 
-    async def nothing(*_: object) -> str:
-        return ""
-
-    stubs = (require_allowed, require_approval, sole_flow, serving, roll_out)
-    for stub in stubs:
+    for stub in (require_allowed, require_approval, sole_flow, roll_out):
         monkeypatch.setattr(flow, stub.__name__, stub)
     for name in ("check_early", "superseded_since"):
-        monkeypatch.setattr(flow, name, nothing)
-    monkeypatch.setattr(ReleaseSource, "is_served_by", is_served_by)
+        monkeypatch.setattr(flow, name, AsyncMock(return_value=""))
+    monkeypatch.setattr(flow, "serving", AsyncMock(return_value=(a_row(), True)))
+    monkeypatch.setattr(ReleaseSource, "is_served_by", AsyncMock(return_value=False))
     monkeypatch.setattr(
         flow, "flow_context", lambda *_: nullcontext(SimpleNamespace(flow_run_id=""))
     )

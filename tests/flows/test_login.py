@@ -6,7 +6,6 @@ import asyncio
 import http.client
 import json
 import os
-import platform
 import re
 import signal
 import socket
@@ -26,7 +25,7 @@ import websockets
 from playwright.sync_api import Browser, Page
 from playwright.sync_api import TimeoutError as NotShown
 
-from moorage.gateway.gateway import Gateway
+from moorage.gateway.gateway import Gateway, GatewayOptions
 from tests.e2e.conftest import installed_engine
 from tests.e2e.workplace import REPOSITORY, Workplace
 from tests.flows.conftest import DEPLOYMENTS, Serving
@@ -103,7 +102,8 @@ def served(tiny_llama: Path, lifecycle_program: Path) -> Iterator[Served]:
     place = Workplace(folder, tiny_llama, own | unset)
     place.environment = {name: value for name, value in place.environment.items() if value}
     installed_engine(place, lifecycle_program, "ok")
-    place.ledger.gateways.put(Gateway(name="main", machine=platform.node(), epoch=1))
+    exposed = GatewayOptions(bind="0.0.0.0")
+    place.ledger.gateways.put(Gateway(name="main", machine="elsewhere", epoch=1, options=exposed))
     metrics_port = free_port()
     with Serving(place, "--metrics-port", str(metrics_port)) as serving:
         yield Served(place, port, metrics_port, serving)
@@ -393,7 +393,7 @@ class TestBrowser:
 
 def test_it_ends_everything_with_it(served: Served) -> None:
     """The last test: nothing is served afterwards."""
-    assert "models http://127.0.0.1:4000/v1" in served.log.read_text()
+    assert "models http://elsewhere:4000/v1" in served.log.read_text()
     parameters = Parameters(served.place)("ended", engine=NEVER_READY)
     created = served.api.ask("deploy-model/deploy", parameters)
     assert created.status_code == 201

@@ -14,6 +14,7 @@ from moorage.adapters.gateway import lifecycle
 from moorage.adapters.gateway.lifecycle import gateway_states, take_down
 from moorage.adapters.gateway.processes import gateway_lock
 from moorage.adapters.ledger import Ledger
+from moorage.adapters.ledger.locks import Owner
 from moorage.common.failures import Cause, Failure
 from moorage.gateway.gateway import Gateway, GatewayHost, GatewayOptions
 
@@ -50,12 +51,23 @@ def test_a_gateway_of_another_machine_is_removed_only_once_its_service_has_ended
     ledger: Ledger, tmp_path: Path
 ) -> None:
     ledger.gateways.put(Gateway(name="main", machine="box"))
-    with ledger.locks.holding(gateway_lock("main"), wait_seconds=0):
-        with pytest.raises(Failure, match="gateway main runs on box") as refused:
-            take_down(ledger, tmp_path, "main")
-        assert refused.value.cause == Cause.GATEWAY_REFUSED
-        assert ledger.gateways.get("main")
+    service = Owner(machine="boot id of box", pid=1, started_at=0)
+    ledger.locks.take_all([gateway_lock("main")], "token", service)
+    with pytest.raises(Failure, match="gateway main runs on box") as refused:
+        take_down(ledger, tmp_path, "main")
+    assert refused.value.cause == Cause.GATEWAY_REFUSED
+    assert ledger.gateways.get("main")
+    ledger.locks.drop("token")
     assert take_down(ledger, tmp_path, "main") == 0
+    assert ledger.gateways.all() == ()
+
+
+def test_a_gateway_of_this_machine_is_taken_down_though_the_machine_has_a_new_name(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    ledger.gateways.put(Gateway(name="main", machine="its former name"))
+    with ledger.locks.holding(gateway_lock("main"), wait_seconds=0):
+        assert take_down(ledger, tmp_path, "main") == 0
     assert ledger.gateways.all() == ()
 
 
