@@ -8,19 +8,19 @@ compares it with logs of the real server.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import ceil
-from typing import Any
 
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import MIB
 from moorage.memory.estimates import CONTEXT
+from moorage.memory.gguf_header import GgufHeader, header_of
 from moorage.memory.gguf_layers import Keeps, Layers, layers_of
 from moorage.memory.gguf_split import LayerBytes, fullest, largest_share
 from moorage.memory.need import Batch, CpuNeed, MemoryQuery, Need, Term
 from moorage.memory.refusal import unknown
 from moorage.models.gguf import BLOCKS
-from moorage.models.gguf_config import GGUF, GGUF_PARTS, LAST, lacks_pooling
+from moorage.models.gguf_config import GGUF, LAST, lacks_pooling
 from moorage.models.pin import AssetRole
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
@@ -55,29 +55,6 @@ LENGTH = ("--ctx-size", "-c")
 CACHE_TYPES = {"key": ("--cache-type-k", "-ctk"), "value": ("--cache-type-v", "-ctv")}
 CACHE_TYPE = "f16"
 """Default cache type; a draft model uses it whatever type the model uses."""
-
-
-@dataclass(frozen=True)
-class GgufHeader:
-    """Facts from the header of a GGUF model.
-
-    Attributes:
-        sizes: The header's entries, keys without the prefix of the architecture.
-        weights: Bytes of all tensors.
-        parts: Bytes of the tensors by part of the model; empty = unknown.
-        architecture: Its name in llama.cpp; empty = unknown.
-    """
-
-    sizes: Mapping[str, Any]
-    weights: int
-    parts: Mapping[str, int] = field(default_factory=dict)
-    architecture: str = ""
-
-    @property
-    def layers(self) -> int:
-        """Number of layers; 0 = unknown."""
-        count = self.sizes.get("block_count")
-        return count if type(count) is int else 0
 
 
 @dataclass(frozen=True)
@@ -363,11 +340,11 @@ def gguf_memory(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) ->
     draft, stated = model.companion(AssetRole.DRAFT), spec.memory
     loaded = Loaded(
         adapters=sum(lora.weights.bytes for lora in loras),
-        draft=_header(draft, draft.weights.bytes) if draft else None,
+        draft=header_of(draft, draft.weights.bytes) if draft else None,
         stated_draft=None if stated.draft is None else int(stated.draft),
     )
     return GgufMemory(
-        _header(model, profile.weight_bytes),
+        header_of(model, profile.weight_bytes),
         spec.engine.arguments,
         loaded,
         whole_inputs=_takes_whole_inputs(spec.engine.arguments, model, profile),
@@ -385,13 +362,6 @@ def _takes_whole_inputs(
     last = kind == LAST or lacks_pooling(profile.architectures)
     pooling = arguments.value("--pooling") or ("last" if last else "")
     return profile.mode == Mode.RERANKING or (profile.mode == Mode.EMBEDDING and pooling != "last")
-
-
-def _header(model: ResolvedModel, weights: int) -> GgufHeader:
-    sizes = model.config.get(GGUF)
-    known = sizes if isinstance(sizes, Mapping) else {}
-    architecture = str(model.config.get("model_type") or "")
-    return GgufHeader(known, weights, model.config.get(GGUF_PARTS) or {}, architecture)
 
 
 def _part(term: Term, size: int, reason: str) -> Term:

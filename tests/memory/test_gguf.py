@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from moorage.adapters.sources.local import LocalSource
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB, MIB
-from moorage.memory.gguf import GgufHeader, GgufMemory, Loaded, gguf_memory
+from moorage.memory.gguf import GgufMemory, Loaded, gguf_memory
+from moorage.memory.gguf_header import GgufHeader
 from moorage.memory.need import CpuNeed, MemoryQuery, Need
 from moorage.memory.sizing import most
 from moorage.models.assets import Asset

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from moorage.common.units import MIB
-from moorage.memory.gguf import GgufHeader, GgufMemory
+from moorage.memory.gguf import GgufMemory
+from moorage.memory.gguf_header import GgufHeader
 from moorage.memory.gguf_layers import Keeps, layers_of
 from moorage.memory.need import CpuNeed
 from moorage.spec.arguments import parse_words

@@ -7,9 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from moorage.common.refusal import Reason, Refusal
+from moorage.common.units import GIB
 from moorage.common.values import Origin
 from moorage.engines.registry import ENGINES
 from moorage.inventory.snapshot import HostSnapshot
+from moorage.memory.gguf import GgufMemory
+from moorage.memory.gguf_header import GgufHeader
 from moorage.memory.need import Batch, MemoryQuery, Need, Term
 from moorage.models.profile import ModelProfile
 from moorage.placement.demand import Demand, Subject
@@ -20,6 +23,7 @@ from moorage.placement.propose import place
 from moorage.placement.request import Request, request_for
 from moorage.placement.view import HostView, view_of
 from moorage.spec import EngineName, ModelSpec
+from moorage.spec.arguments import parse_words
 from tests.builders import a_fleet, a_profile, a_spec
 
 Size = Callable[[int, int, int], int]
@@ -57,6 +61,20 @@ def a_request(
     model = Subject(spec or a_spec(), profile or a_profile(), **subject)
     request = request_for(model, engine or ENGINES[EngineName.VLLM])
     return replace(request, demand=Demand(memory, request.demand.request)) if memory else request
+
+
+def a_gguf_memory(layers: int, heads: int = 32, **options: Any) -> GgufMemory:
+    """The memory of a GGUF model whose layers, input and output take a GiB each."""
+    sizes = {
+        "block_count": layers,
+        "embedding_length": 4096,
+        "feed_forward_length": 14336,
+        "attention.head_count": heads,
+        "attention.head_count_kv": 8,
+    }
+    parts = {"token_embd": GIB, "output": GIB, **{f"blk.{at}": GIB for at in range(layers)}}
+    header = GgufHeader(sizes, (layers + 2) * GIB, parts)
+    return GgufMemory(header, parse_words(()), **options)
 
 
 def on_hosts(request: Request, *hosts: HostSnapshot) -> Placement:

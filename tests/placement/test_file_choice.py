@@ -14,7 +14,8 @@ from moorage.common.units import GIB
 from moorage.common.values import Origin
 from moorage.engines.registry import ENGINES
 from moorage.inventory.snapshot import HostSnapshot, Program
-from moorage.memory.gguf import GgufHeader, GgufMemory
+from moorage.memory.gguf import GgufMemory
+from moorage.memory.gguf_header import GgufHeader
 from moorage.models.quantizations import FilesChoice, Quantization
 from moorage.placement.demand import Subject
 from moorage.placement.file_choice import MOST_TRIED, NoQuantizationFits, Offer, choose, offer_of

@@ -11,23 +11,14 @@ from moorage.common.units import GIB
 from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
-from moorage.memory.gguf import GgufHeader, GgufMemory
 from moorage.placement.demand import Subject
 from moorage.placement.placement import Seat
 from moorage.placement.propose import NoFit, propose
-from moorage.spec.arguments import parse_words
 from tests.builders import a_claim, a_fleet, a_host, a_profile, a_spec, an_accelerator
+from tests.placement.requests import a_gguf_memory
 
 LAYERS = 40
-SIZES = {
-    "block_count": LAYERS,
-    "embedding_length": 4096,
-    "feed_forward_length": 14336,
-    "attention.head_count": 32,
-    "attention.head_count_kv": 8,
-}
-PARTS = {"token_embd": GIB, "output": GIB, **{f"blk.{layer}": GIB for layer in range(LAYERS)}}
-MEMORY = GgufMemory(GgufHeader(SIZES, (LAYERS + 2) * GIB, PARTS), parse_words(()))
+MEMORY = a_gguf_memory(LAYERS)
 ALLOWED = {"partial_offload": True}
 
 
@@ -110,8 +101,8 @@ def test_without_leave_it_fits_nowhere_and_the_leave_is_suggested() -> None:
 
 
 def test_a_claim_that_the_spec_states_is_what_the_layers_have_to_fit_in() -> None:
-    header, claim = GgufHeader(SIZES, (LAYERS + 2) * GIB, PARTS), 9 * GIB
-    memory = GgufMemory(header, parse_words(()), claim=claim, divisible=True)
+    claim = 9 * GIB
+    memory = a_gguf_memory(LAYERS, claim=claim, divisible=True)
     spec = a_spec(placement=ALLOWED, concurrency=1, context=8192)
     subject = Subject(spec, a_profile(format="gguf", layers=LAYERS, context=8192), memory)
     (found,) = propose(subject, a_fleet(gpu(gib=80)), ENGINES).seats

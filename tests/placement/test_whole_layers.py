@@ -7,25 +7,15 @@ from typing import Any
 import pytest
 
 from moorage.common.refusal import Reason
-from moorage.common.units import GIB
 from moorage.engines.registry import ENGINES
-from moorage.memory.gguf import GgufHeader, GgufMemory
 from moorage.placement.demand import Subject
 from moorage.placement.placement import Seat
 from moorage.placement.propose import NoFit, propose
-from moorage.spec.arguments import parse_words
 from tests.builders import a_fleet, a_host, a_profile, a_spec, an_accelerator
+from tests.placement.requests import a_gguf_memory
 
 LAYERS = 48
-SIZES = {
-    "block_count": LAYERS,
-    "embedding_length": 4096,
-    "feed_forward_length": 14336,
-    "attention.head_count": 64,
-    "attention.head_count_kv": 8,
-}
-PARTS = {"token_embd": GIB, "output": GIB, **{f"blk.{layer}": GIB for layer in range(LAYERS)}}
-MEMORY = GgufMemory(GgufHeader(SIZES, (LAYERS + 2) * GIB, PARTS), parse_words(()))
+MEMORY = a_gguf_memory(LAYERS, heads=64)
 
 
 def seat(gpus: int, gib: int = 24, **placement: Any) -> Seat:

@@ -9,9 +9,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows import reconcile_fleet
-from moorage.adapters.hosts.observation import Observation
-from moorage.common.failures import Cause, Failure
-from moorage.engines.workload import Workload
+from moorage.common.failures import Failure
 from moorage.inventory.fleet import Fleet
 from moorage.operations.reconcile.actions import Action, ActionKind
 from moorage.readiness.protocol import Readiness
@@ -23,6 +21,7 @@ from tasks.compare import decision_scope, superseded_since
 from tasks.context import ledger
 from tasks.policy import approved_release, given_approval
 from tests.builders import REVISION, a_plan, a_release, a_spec, a_workload
+from tests.tasks.hosts_away import hosts_without
 
 pytestmark = pytest.mark.usefixtures("own_home")
 
@@ -121,14 +120,7 @@ async def test_reconciling_asks_nobody_and_brings_nothing_that_was_not_approved(
 def away(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Hosts that do not answer; on all others every engine is ready."""
     found = set[str]()
-
-    class Host:
-        def observe(self, workload: Workload) -> Observation:
-            if workload.host in found:
-                raise Failure(Cause.RUNTIME_UNAVAILABLE, f"{workload.host} is silent")
-            return Observation(running=True, ready=True, detail="")
-
-    monkeypatch.setattr(compare, "runtime_for", lambda *_: Host())
+    monkeypatch.setattr(compare, "runtime_for", hosts_without(found, ready=True))
     return found
 
 
@@ -149,7 +141,7 @@ async def test_a_host_that_is_away_does_not_leave_people_without_a_way_out(
 ) -> None:
     on("gpu-1", runtime=runtime)
     away.add("gpu-1")
-    with pytest.raises(Failure, match="gpu-1 is silent") as raised:
+    with pytest.raises(Failure, match="gpu-1 is away") as raised:
         await compare.serving(a_spec())
     assert ("`avoid`" in raised.value.suggestion) == advised
 
@@ -163,5 +155,5 @@ async def test_of_several_hosts_only_those_that_are_away_have_to_be_avoided(
     assert await compare.serving(a_spec(), frozenset({"gpu-1"})) == (old, False)
     assert ledger().releases.get(old.id).state == S.UNREACHABLE
     away.add("gpu-2")
-    with pytest.raises(Failure, match="gpu-2 is silent"):
+    with pytest.raises(Failure, match="gpu-2 is away"):
         await compare.serving(a_spec(), frozenset({"gpu-1"}))

@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from moorage.adapters.hosts.observation import Observation
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
-from moorage.engines.workload import Workload
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.releases.release_row import ASLEEP, ReleaseRow
@@ -30,6 +28,7 @@ from tests.builders import (
     a_spec,
     a_workload,
 )
+from tests.tasks.hosts_away import hosts_without
 
 pytestmark = pytest.mark.usefixtures("own_home")
 
@@ -42,14 +41,7 @@ TAKEN = tuple(replace(claim, release="other.v1") for claim in PLACEMENT.claims)
 def away(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Hosts that do not answer; all others do, and stop what they run."""
     found = set[str]()
-
-    class Host:
-        def observe(self, workload: Workload) -> Observation:
-            if workload.host in found:
-                raise Failure(Cause.RUNTIME_UNAVAILABLE, f"{workload.host} is away")
-            return Observation(running=True, detail="")
-
-    monkeypatch.setattr(sleep, "runtime_for", lambda *_: Host())
+    monkeypatch.setattr(sleep, "runtime_for", hosts_without(found))
     monkeypatch.setattr(stopping, "stop_all", lambda *_: None)
     return found
 

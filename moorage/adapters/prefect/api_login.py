@@ -32,14 +32,12 @@ from moorage.adapters.prefect.home_server import (
 from moorage.adapters.prefect.new_database import may_have_database
 from moorage.adapters.secrets import KEPT_VARIABLE, has_api, remember
 from moorage.adapters.system.environment import add_variables
+from moorage.adapters.system.process import SAFE_PATH
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import is_loopback
 
 CLIENT_VARIABLE, URL = "PREFECT_API_AUTH_STRING", "PREFECT_API_URL"
-SAFE_PATH = "PYTHONSAFEPATH"
-"""As `INTERPRETER`, whose flag Prefect does not give to the server that it starts."""
-
 AUTHORITIES = "PREFECT_API_SSL_CERT_FILE"
 NO_AUTHORITY = Path(__file__).with_name("no-authority.pem")
 ORIGINS = "PREFECT_SERVER_CORS_ALLOWED_ORIGINS"

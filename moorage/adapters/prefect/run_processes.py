@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from prefect import flow_engine
 
 from moorage.adapters.ledger import PARTS
+from moorage.adapters.system.process import SAFE_PATH
 
 EXTRA = "gpustack_runner"
 LATE_IMPORTS = (
@@ -43,7 +44,7 @@ def fork_runs(modules: Iterable[str]) -> None:
     Prefect has no setting for this. Its engine gets a context from `multiprocessing`, which is
     replaced here.
     """
-    os.environ["PYTHONSAFEPATH"] = "1"  # as `INTERPRETER`, whose flag it does not get
+    os.environ[SAFE_PATH] = "1"
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([*modules, *late_imports()])
     forkserver.ensure_running()

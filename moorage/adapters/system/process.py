@@ -16,6 +16,9 @@ INTERPRETER = (sys.executable, "-P")
 """Begins each command that runs our own modules. `-P`: a `tasks.py` or `secrets.py` of the folder
 where a person works is not ours, and must not be imported."""
 
+SAFE_PATH = "PYTHONSAFEPATH"
+"""Variable with the meaning of that flag, for processes that a library starts."""
+
 
 @contextmanager
 def paused_collector() -> Iterator[None]:
