@@ -115,6 +115,7 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
     monkeypatch.setattr(os, "environ", os.environ.copy())
     for name, value in {"HOME": "home", "SERVER": "kept"}.items():
         monkeypatch.setenv(f"MOORAGE_{name}", str(tmp_path / value) if name == "HOME" else value)
+    context.refresh_global_settings_context()  # an earlier test may have left a server's address
     yield
     context.GLOBAL_SETTINGS_CONTEXT = before
 

@@ -25,15 +25,14 @@ hosts:
 """
 
 LOADS = """#!/bin/sh
-# Whoever starts while another one has not opened its port yet writes it down.
-trap 'rmdir {folder}/starting; exit 1' TERM
-mkdir {folder}/starting 2>/dev/null || echo "$1" >> {folder}/spoiled
+# Whoever starts while another one has not opened its port yet writes it down. The kernel frees the
+# lock of whoever is killed.
+exec 9> {folder}/starting
+flock --nonblock 9 || echo "$1" >> {folder}/spoiled
 echo "$1" >> {folder}/started
 sleep {seconds}
-rmdir {folder}/starting
-trap - TERM
 shift
-exec "$@"
+exec "$@" 9>&-
 """
 
 
