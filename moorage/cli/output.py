@@ -14,8 +14,9 @@ from typing import IO, Any, NoReturn, TypeVar
 from pydantic import BaseModel, ValidationError
 from rich.cells import cell_len
 from rich.console import Console
+from rich.control import strip_control_codes
 from rich.markup import escape
-from rich.segment import Segment, SegmentLines
+from rich.segment import Segment, SegmentLines, Segments
 from rich.text import Text
 
 from moorage.common.failures import Cause, Failure
@@ -85,10 +86,11 @@ def print_table(
         return
     table = [(header, "bold")] * any(header) + [*zip_longest(rows, styles, fillvalue="")]
     widths = _widths(header, [row for row, _ in table], whole)
-    text = Text()
-    for row, style in table:
-        text.append("".join(_lines(row, widths)), style or None)
-    out.print(text, end="", soft_wrap=True)
+    shown = Segments(
+        Segment(strip_control_codes("".join(_lines(row, widths))), out.get_style(style))
+        for row, style in table
+    )
+    out.print(shown, end="", soft_wrap=True)
 
 
 def _widths(
