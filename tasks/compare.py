@@ -14,7 +14,7 @@ from moorage.adapters.system.threads import (
     threaded,
     variable_scope,
 )
-from moorage.common.failures import Cause, Failure
+from moorage.common.failures import OUT_OF_REACH, Cause, Failure
 from moorage.engines.workload import Workload
 from moorage.readiness.protocol import Phase, Probe
 from moorage.releases.release_row import ReleaseRow
@@ -76,7 +76,7 @@ async def serving(
         healthy, failures = await _health(row, spec)
         record_reachability(row, next(iter(failures.values()), None))
         for host, failure in failures.items():
-            if failure.cause is not Cause.RUNTIME_UNAVAILABLE:
+            if failure.cause not in OUT_OF_REACH:
                 raise failure
             if host not in avoided:
                 on_hosts = all(one.runtime != RuntimeName.RAY for one in row.workloads)

@@ -9,7 +9,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows import reconcile_fleet
-from moorage.common.failures import Failure
+from moorage.common.failures import OUT_OF_REACH, Cause, Failure
 from moorage.inventory.fleet import Fleet
 from moorage.operations.reconcile.actions import Action, ActionKind
 from moorage.readiness.protocol import Readiness
@@ -116,11 +116,11 @@ async def test_reconciling_asks_nobody_and_brings_nothing_that_was_not_approved(
     assert seen == ([f"{old} ran before", release] if needed else ["", None])
 
 
-@pytest.fixture
-def away(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+@pytest.fixture(params=[Cause.RUNTIME_UNAVAILABLE])
+def away(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Hosts that do not answer; on all others every engine is ready."""
-    found = set[str]()
-    monkeypatch.setattr(compare, "runtime_for", hosts_without(found, ready=True))
+    found, cause = set[str](), request.param
+    monkeypatch.setattr(compare, "runtime_for", hosts_without(found, ready=True, cause=cause))
     return found
 
 
@@ -146,6 +146,7 @@ async def test_a_host_that_is_away_does_not_leave_people_without_a_way_out(
     assert ("`avoid`" in raised.value.suggestion) == advised
 
 
+@pytest.mark.parametrize("away", sorted(OUT_OF_REACH), indirect=True)
 async def test_of_several_hosts_only_those_that_are_away_have_to_be_avoided(
     away: set[str],
 ) -> None:
