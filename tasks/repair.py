@@ -34,7 +34,7 @@ ELSEWHERE = {ActionKind.WAIT, ActionKind.REPLACE}
 """Actions not carried out here: waiting, and replacing, which is a separate deploy."""
 
 LOCK = "reconcile:fleet"
-"""Name of the lock of reconciling; no model can have it."""
+"""Name of the lock of reconciling, to which a site adds its own; no model can have it."""
 
 
 @flow_task("repair", "repair")
@@ -152,8 +152,12 @@ REPAIRS: dict[ActionKind, Callable[[Action, ReleaseRow], str | None]] = {
 
 
 def sole_reconciler(note: str) -> AbstractAsyncContextManager[None]:
-    """Lock for being the only reconcile, else raises `LockHeld`; the note names the holder."""
-    return hold_lock(ledger().locks.holding(LOCK, wait_seconds=0, note=note))
+    """Lock for being the only reconcile of this site; the note names the holder.
+
+    Raises `LockHeld` if another reconcile holds it.
+    """
+    name = f"{LOCK}:{settings().site}" if settings().site else LOCK
+    return hold_lock(ledger().locks.holding(name, wait_seconds=0, note=note))
 
 
 def revive_gateways() -> None:
@@ -179,7 +183,8 @@ def end_dead_sleepers() -> None:
 
 def record_run(outcomes: Sequence[ActionOutcome]) -> None:
     """Count the outcomes of a reconcile that ends now, for monitoring."""
-    ledger().reconcile_counts.add(counts_of(outcomes, datetime.now(UTC)))
+    counts = counts_of(outcomes, datetime.now(UTC), settings().site)
+    ledger().reconcile_counts.add(counts)
 
 
 def count_replacement(action: Action) -> Release | None:

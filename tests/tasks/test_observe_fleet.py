@@ -7,13 +7,18 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from moorage.common.failures import Cause, Failure
+from moorage.engines.launch import planned_workload
 from moorage.inventory.fleet import Fleet
 from moorage.operations.reconcile.counts import RUN, ReconcileCount
-from moorage.releases.release_row import successor_of
+from moorage.operations.reconcile.decisions import decide
+from moorage.operations.reconcile.observed_workload import Place
+from moorage.releases.release_row import ReleaseRow, successor_of
 from moorage.releases.states import ReleaseState
 from tasks import observe_fleet
 from tasks.context import ledger
 from tasks.observe_fleet import _cluster_state, _served_successors
+from tasks.repair import record_run
+from tests.builders import a_container, a_plan
 from tests.tasks.test_compare import failed, ran
 
 pytestmark = pytest.mark.usefixtures("own_home")
@@ -68,3 +73,93 @@ def test_a_host_is_away_only_for_as_long_as_somebody_kept_looking(
     (seen,) = (one for one in cluster.observations if one.place.host == "gpu-1")
     assert seen.unreachable_since == (since if counts else cluster.now)
     assert ledger().unseen_hosts.unseen() == {"gpu-1": seen.unreachable_since}
+
+
+def fleet_of(**sites: str) -> Fleet:
+    """A fleet of remote hosts with the site of each; empty = none."""
+    hosts = [
+        {
+            "name": name,
+            "address": f"ssh://deploy@{name}",
+            "bind": f"10.0.0.{number}",
+            "labels": {"site": site} if site else {},
+        }
+        for number, (name, site) in enumerate(sites.items(), 1)
+    ]
+    return Fleet.model_validate({"hosts": hosts})
+
+
+def serves_on(host: str) -> ReleaseRow:
+    """A release that serves from a container of a host."""
+    container = a_container(host=host, address=f"ssh://deploy@{host}", runtime="docker")
+    release = ran(plan=a_plan(container, release="tiny.v1"))
+    ledger().workloads.put(release, planned_workload(container))
+    return ledger().releases.get(release)
+
+
+class Hosts:
+    """What runs on which host, and which hosts do not answer."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.silent = set[str]()
+        self.asked = list[Place]()
+        monkeypatch.setattr(observe_fleet, "list_workloads", self._list)
+
+    def _list(self, place: Place, *_: object) -> tuple[()]:
+        self.asked.append(place)
+        if place.host in self.silent:
+            raise Failure(Cause.HOST_UNTRUSTED, "Host key verification failed.")
+        return ()
+
+
+@pytest.fixture
+def hosts(monkeypatch: pytest.MonkeyPatch) -> Hosts:
+    return Hosts(monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("site", "fleet", "silent", "expected"),
+    [
+        ("site-a", fleet_of(a="site-a", b="site-b"), True, []),
+        ("site-a", fleet_of(a="site-a", b="site-b"), False, []),
+        ("site-a", fleet_of(a="site-a"), True, []),
+        ("site-a", fleet_of(a="site-a"), False, ["restart"]),
+        ("site-a", fleet_of(a="site-a", b=""), True, ["mark unreachable"]),
+        ("site-b", fleet_of(a="site-a", b="site-b"), True, ["mark unreachable"]),
+        ("", fleet_of(a="site-a", b="site-b"), True, ["mark unreachable"]),
+        ("", fleet_of(a="site-a"), True, ["mark unreachable"]),
+    ],
+)
+def test_a_reconcile_of_a_site_decides_nothing_about_the_hosts_of_another(
+    monkeypatch: pytest.MonkeyPatch,
+    hosts: Hosts,
+    site: str,
+    fleet: Fleet,
+    silent: bool,
+    expected: list[str],
+) -> None:
+    monkeypatch.setenv("MOORAGE_SITE", site)
+    serves_on("b")
+    hosts.silent = {"b"} if silent else set()
+    cluster = _cluster_state(fleet, keep=True)
+    assert [one.kind for one in decide(cluster)] == expected
+    of_another = {one.name for one in fleet.hosts if one.labels.get("site", site) != site}
+    assert not site or not of_another & {place.host for place in hosts.asked}
+    assert ("b" in ledger().unseen_hosts.unseen()) == (expected == ["mark unreachable"])
+
+
+def test_a_site_that_was_away_does_not_count_the_reconciles_of_others(
+    monkeypatch: pytest.MonkeyPatch, hosts: Hosts
+) -> None:
+    since = datetime.now(UTC) - timedelta(hours=70)
+    ledger().unseen_hosts.keep({"b": (since, "no route")}, set())
+    hosts.silent = {"b"}
+    seen = []
+    for site in ("site-a", "site-b"):
+        monkeypatch.setenv("MOORAGE_SITE", site)
+        record_run(())
+        monkeypatch.setenv("MOORAGE_SITE", "site-b")
+        cluster = _cluster_state(fleet_of(a="site-a", b="site-b"), keep=False)
+        (one,) = (one for one in cluster.observations if one.place.host == "b")
+        seen.append(one.unreachable_since == since)
+    assert seen == [False, True]

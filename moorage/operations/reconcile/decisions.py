@@ -43,7 +43,7 @@ def decide(cluster: ClusterState) -> tuple[Action, ...]:
 def release_actions(status: ReleaseStatus) -> tuple[Action, ...]:
     """The actions for one release."""
     own = status.own
-    if own.model in status.cluster.busy:
+    if own.model in status.cluster.busy or status.is_foreign:
         return ()
     if status.unreachable and status.unreachable_seconds >= _lost_seconds(status):
         # When the host comes back, its workloads have no owner and are removed.
