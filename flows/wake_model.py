@@ -11,6 +11,7 @@ from moorage.releases.release_row import ReleaseRow
 from moorage.releases.requester import Claim
 from moorage.reports.form_parameters import THIS_MACHINE, FleetParameter
 from moorage.spec import Name
+from tasks.addresses import follow
 from tasks.compare import sole_flow
 from tasks.context import ledger
 from tasks.policy import recorded_scope, require_allowed, settled_fleet
@@ -34,6 +35,7 @@ async def wake_model(
     """
     async with flow_context(name, requested_by) as context:
         fleet = await settled_fleet(fleet)
+        await follow(fleet)
         async with sole_flow(name, context.flow_run_id):
             if running := await in_thread(ledger().releases.running, name):
                 message = f"{running.id} serves already"

@@ -1,7 +1,7 @@
 """Step look: combine the ledger's records and the hosts' workloads into a `ClusterState`."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import UTC, datetime, timedelta
 
 from moorage.adapters.hosts.runtime import list_workloads
@@ -18,10 +18,13 @@ from moorage.operations.reconcile.cluster_state import (
     planned_workloads,
 )
 from moorage.operations.reconcile.counts import run_kind
+from moorage.operations.reconcile.moved_hosts import moved_hosts, without_former
 from moorage.operations.reconcile.observed_workload import ObservedWorkload, Place, place_of
+from moorage.releases.addresses import reached_at
 from moorage.releases.release_row import ReleaseRow, successor_of
 from moorage.releases.states import SERVING, ReleaseState
 from moorage.spec import RuntimeName
+from tasks.addresses import addresses_in
 from tasks.cleanup import took_over
 from tasks.context import ledger, settings
 from tasks.flow_task import flow_task
@@ -64,10 +67,8 @@ def _cluster_state(fleet: Fleet, keep: bool) -> ClusterState:
     rows = [*releases.unfinished(), *releases.not_undone(), *releases.in_states(SERVING)]
     rows.sort(key=lambda row: (row.created_at, row.id))
     sleepers = releases.in_states([ReleaseState.ASLEEP])
-    workloads = [one for row in rows for one in (*row.workloads, *planned_workloads(row))]
     near = at_site(fleet, limits.site)
-    places = _places(near, workloads, {one.name for one in fleet.hosts if one not in near.hosts})
-    observations = _of_site(_observe(places, workloads, now), near, limits.site)
+    rows, observations, addresses = _observe_hosts(fleet, near, rows, sleepers, now)
     unreachable = {
         one.place.host: (one.unreachable_since, one.detail)
         for one in observations
@@ -75,6 +76,7 @@ def _cluster_state(fleet: Fleet, keep: bool) -> ClusterState:
     }
     reachable = {one.place.host for one in observations if one.unreachable_since is None}
     if keep:
+        own.unseen_hosts.readdress(addresses)
         own.unseen_hosts.keep(unreachable, reachable - unreachable.keys())
     models = {row.model for row in rows}
     models |= {found.model for one in observations for found in one.workloads if found.model}
@@ -91,7 +93,9 @@ def _cluster_state(fleet: Fleet, keep: bool) -> ClusterState:
         observations=observations,
         records=own.repairs.all(),
         hosts=frozenset(reachable & {host.name for host in near.hosts}),
-        foreign_hosts=frozenset(one.host for one in workloads) - reachable - unreachable.keys(),
+        foreign_hosts=frozenset(one.host for one in _workloads(rows))
+        - reachable
+        - set(unreachable),
         busy=busy,
         sleepers={row.model: row.id for row in sleepers},
         asleep=frozenset(workload.name for row in sleepers for workload in row.workloads),
@@ -99,15 +103,49 @@ def _cluster_state(fleet: Fleet, keep: bool) -> ClusterState:
     )
 
 
+def _observe_hosts(
+    fleet: Fleet,
+    near: Fleet,
+    rows: list[ReleaseRow],
+    sleepers: list[ReleaseRow],
+    now: datetime,
+) -> tuple[list[ReleaseRow], tuple[Observation, ...], dict[str, str]]:
+    """Observe the hosts of this site, reached as its fleet says.
+
+    Args:
+        near: The hosts of the fleet that belong to this site.
+
+    Returns:
+        The releases at the addresses of their hosts, the observations, and the addresses that the
+        ledger does not know yet.
+    """
+    named = {host.name: host.access.url for host in near.hosts}
+    known = ledger().unseen_hosts.known_hosts()
+    addresses = addresses_in(near, known)
+    rows = [reached_at(row, addresses) for row in rows]
+    workloads = _workloads(rows)
+    elsewhere = {one.name for one in fleet.hosts if one not in near.hosts}
+    places = _places({**known, **named}, workloads, elsewhere)
+    observations = _of_site(_observe(places, workloads, now), near, settings().site)
+    moved = moved_hosts(named, known, [*rows, *sleepers], observations)
+    rows = [reached_at(row, moved) for row in rows]
+    changed = dict((addresses | moved).items() - known.items())
+    return rows, without_former(observations, moved), changed
+
+
 def _served_successors(rows: Iterable[ReleaseRow]) -> frozenset[str]:
     """Successors for which other releases stop and which once served, in whatever state now."""
     return frozenset(filter(took_over, {successor_of(row) for row in rows} - {""}))
 
 
-def _places(fleet: Fleet, workloads: Iterable[Workload], elsewhere: Set[str]) -> list[Place]:
+def _workloads(rows: Iterable[ReleaseRow]) -> list[Workload]:
+    return [one for row in rows for one in (*row.workloads, *planned_workloads(row))]
+
+
+def _places(
+    named: Mapping[str, str], workloads: Iterable[Workload], elsewhere: Set[str]
+) -> list[Place]:
     """Places where workloads run, may run, or once ran, except on hosts that are `elsewhere`."""
-    known = ledger().unseen_hosts.known_hosts()
-    named = {**known, **{host.name: host.access.url for host in fleet.hosts}}
     hosts = {name: address for name, address in named.items() if name not in elsewhere}
     places = {
         Place(host=name, address=address, runtime=RuntimeName.DOCKER): None

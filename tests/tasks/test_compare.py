@@ -10,7 +10,7 @@ from prefect.states import Completed
 
 from flows import reconcile_fleet
 from moorage.common.failures import OUT_OF_REACH, Cause, Failure
-from moorage.inventory.fleet import Fleet
+from moorage.inventory.fleet import Avoided, Fleet
 from moorage.operations.reconcile.actions import Action, ActionKind
 from moorage.readiness.protocol import Readiness
 from moorage.releases.release_row import ReleaseRow
@@ -124,6 +124,9 @@ def away(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> set
     return found
 
 
+AVOIDING = Fleet(avoid=(Avoided(host="gpu-1"),))
+
+
 def on(*hosts: str, runtime: RuntimeName = RuntimeName.DOCKER) -> ReleaseRow:
     """A release that serves with a replica on each host."""
     release = ran()
@@ -142,7 +145,7 @@ async def test_a_host_that_is_away_does_not_leave_people_without_a_way_out(
     on("gpu-1", runtime=runtime)
     away.add("gpu-1")
     with pytest.raises(Failure, match="gpu-1 is away") as raised:
-        await compare.serving(a_spec())
+        await compare.serving(a_spec(), Fleet())
     assert ("`avoid`" in raised.value.suggestion) == advised
 
 
@@ -151,10 +154,10 @@ async def test_of_several_hosts_only_those_that_are_away_have_to_be_avoided(
     away: set[str],
 ) -> None:
     old = on("gpu-1", "gpu-2")
-    assert await compare.serving(a_spec(), frozenset({"gpu-1"})) == (old, True)
+    assert await compare.serving(a_spec(), AVOIDING) == (old, True)
     away.add("gpu-1")
-    assert await compare.serving(a_spec(), frozenset({"gpu-1"})) == (old, False)
+    assert await compare.serving(a_spec(), AVOIDING) == (old, False)
     assert ledger().releases.get(old.id).state == S.UNREACHABLE
     away.add("gpu-2")
     with pytest.raises(Failure, match="gpu-2 is away"):
-        await compare.serving(a_spec(), frozenset({"gpu-1"}))
+        await compare.serving(a_spec(), AVOIDING)

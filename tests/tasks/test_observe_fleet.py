@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import planned_workload
+from moorage.engines.workload import Workload
 from moorage.inventory.fleet import Fleet
 from moorage.operations.reconcile.counts import RUN, ReconcileCount
 from moorage.operations.reconcile.decisions import decide
-from moorage.operations.reconcile.observed_workload import Place
+from moorage.operations.reconcile.observed_workload import ObservedWorkload, Place
 from moorage.releases.release_row import ReleaseRow, successor_of
 from moorage.releases.states import ReleaseState
-from tasks import observe_fleet
+from tasks import compare, observe_fleet
+from tasks.addresses import follow
 from tasks.context import ledger
 from tasks.observe_fleet import _cluster_state, _served_successors
 from tasks.repair import record_run
-from tests.builders import a_container, a_plan
+from tests.builders import REVISION, a_claim, a_container, a_fleet, a_host, a_plan, a_spec
+from tests.operations.reconcile.worlds import found
+from tests.tasks.hosts_away import hosts_without
 from tests.tasks.test_compare import failed, ran
 
 pytestmark = pytest.mark.usefixtures("own_home")
@@ -89,27 +94,34 @@ def fleet_of(**sites: str) -> Fleet:
     return Fleet.model_validate({"hosts": hosts})
 
 
-def serves_on(host: str) -> ReleaseRow:
-    """A release that serves from a container of a host."""
-    container = a_container(host=host, address=f"ssh://deploy@{host}", runtime="docker")
+def serves_on(host: str, address: str = "") -> ReleaseRow:
+    """A release that serves from a container of a host, which the ledger knows at its address."""
+    address = address or f"ssh://deploy@{host}"
+    container = a_container(host=host, address=address, runtime="docker")
     release = ran(plan=a_plan(container, release="tiny.v1"))
-    ledger().workloads.put(release, planned_workload(container))
+    workload = planned_workload(container).model_copy(update={"identity": "c1"})
+    ledger().workloads.put(release, workload)
+    other = ledger().releases.begin(a_spec(name="other"), REVISION, "")
+    claims = [a_claim(host=host, release=other)]
+    ledger().claims.commit(other, claims, a_fleet(a_host(host, address=address)))
+    ledger().releases.give_up(other, "no-fit")
     return ledger().releases.get(release)
 
 
 class Hosts:
-    """What runs on which host, and which hosts do not answer."""
+    """What runs at which address, and which hosts or addresses do not answer."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.silent = set[str]()
+        self.runs = dict[str, ObservedWorkload]()
         self.asked = list[Place]()
         monkeypatch.setattr(observe_fleet, "list_workloads", self._list)
 
-    def _list(self, place: Place, *_: object) -> tuple[()]:
+    def _list(self, place: Place, *_: object) -> tuple[ObservedWorkload, ...]:
         self.asked.append(place)
-        if place.host in self.silent:
+        if self.silent & {place.host, place.address}:
             raise Failure(Cause.HOST_UNTRUSTED, "Host key verification failed.")
-        return ()
+        return (self.runs[place.address],) if place.address in self.runs else ()
 
 
 @pytest.fixture
@@ -163,3 +175,63 @@ def test_a_site_that_was_away_does_not_count_the_reconciles_of_others(
         (one,) = (one for one in cluster.observations if one.place.host == "b")
         seen.append(one.unreachable_since == since)
     assert seen == [False, True]
+
+
+FORMER = "ssh://deploy@10.0.0.11?key=FLEET_KEY"
+
+
+@pytest.mark.parametrize(
+    ("fields", "address", "identity", "follows"),
+    [
+        ({"ssh": {"key": "KEY_2026"}}, "ssh://deploy@10.0.0.11?key=KEY_2026", "c1", True),
+        ({"address": "ssh://root@10.0.0.11"}, "ssh://root@10.0.0.11", "c1", True),
+        ({"address": "ssh://deploy@10.0.0.12"}, "ssh://deploy@10.0.0.12", "c1", True),
+        ({"address": "ssh://deploy@10.0.0.12"}, "ssh://deploy@10.0.0.12", "c2", False),
+    ],
+    ids=["another key", "another user", "another address", "another machine"],
+)
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_release_is_reached_as_the_fleet_names_its_host_now(
+    hosts: Hosts,
+    keep: bool,
+    fields: dict[str, Any],
+    address: str,
+    identity: str,
+    follows: bool,
+) -> None:
+    old = serves_on("gpu-1", FORMER)
+    hosts.silent = {FORMER}
+    hosts.runs[address] = found(old.id, name=old.workloads[0].name, identity=identity)
+    host = {"name": "gpu-1", "address": "ssh://deploy@10.0.0.11", "bind": "10.0.0.11", **fields}
+    cluster = _cluster_state(Fleet.model_validate({"hosts": [host]}), keep=keep)
+    expected = [] if follows else ["mark unreachable"]
+    assert [one.kind for one in decide(cluster) if one.kind != "probe"] == expected
+    row = ledger().releases.get(old.id)
+    assert row.plan
+    addresses = {one.address for one in row.workloads} | {
+        one.address for one in row.plan.containers
+    }
+    assert addresses == {address if follows and keep else FORMER}
+    [shown] = [one.row for one in ledger().overviews.current() if one.row.id == old.id]
+    assert {one.address for one in shown.workloads} == addresses
+    assert ledger().unseen_hosts.unseen().keys() == ({"gpu-1"} if keep and not follows else set())
+
+
+async def test_a_deploy_reaches_what_serves_as_its_fleet_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    old = serves_on("gpu-1", FORMER)
+    seen = list[str]()
+
+    def runtime_for(workload: Workload, _settings: object) -> Any:
+        seen.append(workload.address)
+        return hosts_without((), ready=True)()
+
+    monkeypatch.setattr(compare, "runtime_for", runtime_for)
+    host = {"name": "gpu-1", "address": "ssh://root@10.0.0.11", "bind": "10.0.0.11"}
+    fleet = Fleet.model_validate({"hosts": [host]})
+    row, healthy = await compare.serving(a_spec(), fleet)
+    assert row
+    assert (row.id, healthy, seen) == (old.id, True, ["ssh://root@10.0.0.11"])
+    await follow(fleet)
+    assert ledger().releases.get(old.id).workloads == row.workloads

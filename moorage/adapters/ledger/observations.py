@@ -16,6 +16,7 @@ from moorage.adapters.ledger.tables import (
     SIGHTINGS,
     replace_rows,
 )
+from moorage.inventory.access import machine_of
 from moorage.inventory.claims import Capacity
 from moorage.memory.calibration import CalibrationKey, Measurement
 from moorage.operations.reconcile.cluster_state import RepairRecord
@@ -160,9 +161,18 @@ class UnseenHosts(LedgerPart):
             replace_rows(connection, SIGHTINGS, SIGHTINGS.c.host.in_([*unseen, *seen]), rows)
 
     def known_hosts(self) -> dict[str, str]:
-        """The address by name of every host that ever had claims."""
+        """The address by name of every host that ever had claims, as of its last fleet."""
         with reading(self._engine) as connection:
             return {row.name: row.address for row in connection.execute(select(HOSTS))}
+
+    def readdress(self, addresses: Mapping[str, str]) -> None:
+        """Write how some of the known hosts are reached now: the address by name."""
+        if not addresses:
+            return
+        with gate(self._engine) as connection:
+            for name, address in addresses.items():
+                values = {"machine": machine_of(address), "address": address}
+                connection.execute(update(HOSTS).where(HOSTS.c.name == name).values(**values))
 
     def capacities(self) -> dict[str, tuple[Capacity, ...]]:
         """Each host's capacities at its last claim; empty if an older moorage recorded the host."""

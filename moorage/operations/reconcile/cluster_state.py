@@ -73,8 +73,8 @@ class ClusterState:
 
     Attributes:
         hosts: Reachable hosts of the fleet, on which models may be placed.
-        foreign_hosts: Hosts that are left to the reconcile of another site; nothing is decided about
-            releases there.
+        foreign_hosts: Hosts that are left to the reconcile of another site; nothing is decided
+            about releases there.
         busy: By model, the holder of its lock.
         sleepers: By model, the release that sleeps.
         asleep: Names of workloads of sleeping releases, which are not removed.
