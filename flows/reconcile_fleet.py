@@ -41,6 +41,7 @@ from tasks.prefect_runs import close_killed_runs, close_unreported_runs, remove_
 from tasks.repair import (
     count_replacement,
     end_dead_sleepers,
+    forget_hosts,
     record_run,
     repair,
     revive_gateways,
@@ -99,6 +100,7 @@ async def _observe_and_repair(
     await in_thread(ledger().repairs.tidy)
     await in_thread(revive_gateways)
     await in_thread(end_dead_sleepers)
+    await in_thread(forget_hosts, fleet, cluster)
     await restore_schedules(fleet)
     waits = [action for action in actions if action.kind == ActionKind.WAIT]
     return cluster, actions, (*outcomes, *_not_done(waits, "not yet"))

@@ -125,8 +125,9 @@ def _observe_hosts(
     rows = [reached_at(row, addresses) for row in rows]
     workloads = _workloads(rows)
     elsewhere = {one.name for one in fleet.hosts if one not in near.hosts}
-    places = _places({**known, **named}, workloads, elsewhere)
-    observations = _of_site(_observe(places, workloads, now), near, settings().site)
+    site = settings().site
+    places = _places(named if site else {**known, **named}, workloads, elsewhere)
+    observations = _of_site(_observe(places, workloads, now), near, site)
     moved = moved_hosts(named, known, [*rows, *sleepers], observations)
     rows = [reached_at(row, moved) for row in rows]
     changed = dict((addresses | moved).items() - known.items())

@@ -20,7 +20,7 @@ from tasks import compare, observe_fleet
 from tasks.addresses import follow
 from tasks.context import ledger
 from tasks.observe_fleet import _cluster_state, _served_successors
-from tasks.repair import record_run
+from tasks.repair import forget_hosts, record_run
 from tests.builders import REVISION, a_claim, a_container, a_fleet, a_host, a_plan, a_spec
 from tests.operations.reconcile.worlds import found
 from tests.tasks.hosts_away import hosts_without
@@ -235,3 +235,56 @@ async def test_a_deploy_reaches_what_serves_as_its_fleet_says(
     assert (row.id, healthy, seen) == (old.id, True, ["ssh://root@10.0.0.11"])
     await follow(fleet)
     assert ledger().releases.get(old.id).workloads == row.workloads
+
+
+HOLDS_NOTHING = "ssh://deploy@scrapped"
+
+
+@pytest.mark.parametrize(
+    ("fleet", "silent_hours", "claimed", "forgotten"),
+    [
+        (fleet_of(b=""), 25, False, True),
+        (fleet_of(b=""), 23, False, False),
+        (fleet_of(b=""), 0, False, False),
+        (fleet_of(b=""), 25, True, False),
+        (fleet_of(b="", scrapped=""), 25, False, False),
+        (Fleet(), 25, False, False),
+    ],
+    ids=["gone", "not for long", "answers", "claimed", "named", "no fleet"],
+)
+def test_a_host_that_is_gone_is_not_waited_for_any_longer(
+    hosts: Hosts, fleet: Fleet, silent_hours: float, claimed: bool, forgotten: bool
+) -> None:
+    serves_on("scrapped")
+    now = datetime.now(UTC)
+    if silent_hours:
+        hosts.silent = {"scrapped"}
+        ledger().unseen_hosts.keep({"scrapped": (now - timedelta(hours=silent_hours), "")}, set())
+        record_run(())
+    cluster = _cluster_state(fleet, keep=True)
+    forget_hosts(fleet, cluster)
+    assert "scrapped" in ledger().unseen_hosts.known_hosts(), "a release is there"
+    ledger().workloads.drop("moorage-tiny.v1-r0-leader")
+    ledger().releases.end("tiny.v1", S.ERROR)
+    if claimed:
+        other = ledger().releases.begin(a_spec(name="asleep"), REVISION, "")
+        there = a_fleet(a_host("scrapped", address=HOLDS_NOTHING))
+        ledger().claims.commit(other, [a_claim(host="scrapped", release=other)], there)
+    forget_hosts(fleet, _cluster_state(fleet, keep=True))
+    assert ("scrapped" not in ledger().unseen_hosts.known_hosts()) == forgotten
+    if forgotten:
+        assert ledger().unseen_hosts.unseen() == {}
+        hosts.asked.clear()
+        _cluster_state(fleet, keep=True)
+        assert "scrapped" not in {place.host for place in hosts.asked}
+
+
+@pytest.mark.usefixtures("hosts")
+def test_the_former_name_of_a_host_is_forgotten() -> None:
+    serves_on("b", "ssh://deploy@gpu-b")
+    ledger().workloads.drop("moorage-tiny.v1-r0-leader")
+    ledger().releases.end("tiny.v1", S.ERROR)
+    host = {"name": "node-b", "address": "ssh://root@gpu-b", "bind": "10.0.0.1"}
+    fleet = Fleet.model_validate({"hosts": [host]})
+    forget_hosts(fleet, _cluster_state(fleet, keep=True))
+    assert ledger().unseen_hosts.known_hosts() == {}
