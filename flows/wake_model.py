@@ -14,6 +14,7 @@ from moorage.spec import Name
 from tasks.addresses import follow
 from tasks.compare import sole_flow
 from tasks.context import ledger
+from tasks.image import registries_scope
 from tasks.policy import recorded_scope, require_allowed, settled_fleet
 from tasks.sleep import sleeping_release, wake
 from tasks.survey import survey
@@ -41,7 +42,8 @@ async def wake_model(
                 message = f"{running.id} serves already"
                 return Completed(name="Unchanged", message=message, data=running.id)
             row = await in_thread(sleeping_release, name)
-            await wake(row, await survey(await _require_allowed(row, fleet)))
+            with registries_scope(fleet.registries):
+                await wake(row, await survey(await _require_allowed(row, fleet)))
     return Completed(message=f"{row.id} serves again", data=row.id)
 
 

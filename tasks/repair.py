@@ -87,7 +87,8 @@ def _carry_out(action: Action) -> ActionOutcome:
         summary = REPAIRS[action.kind](action, row)
         return ActionOutcome(action=action, summary=summary or "")
     except Failure as failure:
-        return ActionOutcome(action=action, done=False, summary=f"failed: {failure}")
+        why = f"failed: {failure}"
+        return ActionOutcome(action=action, done=False, summary=why, cause=failure.cause)
 
 
 def _adopt(action: Action, row: ReleaseRow) -> str:
