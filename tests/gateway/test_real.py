@@ -363,3 +363,26 @@ def test_they_ask_for_a_key_as_others_do(gateway: RunningGateway) -> None:
         answer = gateway.http.post("/tokenize", json={"model": "llama"}, headers=given)
         assert answer.status_code == 403
     assert engine.requests == []
+
+
+def test_one_that_ends_takes_no_new_connection_while_its_streams_go_on(tmp_path: Path) -> None:
+    running = RunningGateway(tmp_path)
+    try:
+        with TestEngine("one", tokens=20, pause=0.1) as engine:
+            running.serve(model("llama", backend("llama-1", engine.port)))
+            kept = httpx.Client(base_url=f"http://127.0.0.1:{running.port}")
+            assert "connection" not in kept.get("/v1/models").headers
+            asked = running.http.stream(
+                "POST", "/v1/chat/completions", json={"model": "llama", "stream": True}
+            )
+            with asked as answer:
+                lines = answer.iter_lines()
+                next(lines)
+                running.admin.stop_listening()
+                with pytest.raises(httpx.ConnectError):
+                    httpx.get(f"http://127.0.0.1:{running.port}/v1/models")
+                assert kept.get("/v1/models").headers["connection"] == "close"
+                assert "data: [DONE]" in lines
+            assert running.admin.open_requests() == 0
+    finally:
+        running.close()
