@@ -9,8 +9,8 @@ from moorage.common.refusal import Reason, Refusal
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline.terms import by_baseline_rules
+from moorage.placement.engine import EngineTraits
 from moorage.placement.fit import free_ports, port_refusal
-from moorage.placement.parallelism import stated_parallelism
 from moorage.placement.placement import RAY_SERVICES, Links, Seat
 from moorage.placement.request import Request
 from moorage.placement.role import Role
@@ -62,11 +62,11 @@ def join_seats(
     )
 
 
-def require_ports(spec: ModelSpec, fleet: Fleet, joined_by: Distributed) -> None:
+def require_ports(spec: ModelSpec, fleet: Fleet, engine: EngineTraits) -> None:
     """Raise `BAD_SPEC` if too few hosts have a port range large enough to lead the replica."""
     span = spec.placement.hosts
-    stated = stated_parallelism(spec.engine.arguments)
-    kinds = _of_leader(joined_by, stated is not None and stated.data > 1)
+    stated = engine.parallelism(spec)
+    kinds = _of_leader(engine.joined_by(spec), stated is not None and stated.data > 1)
     needed = 1 + len(kinds)
     narrow = [host for host in fleet.hosts if len(range(*host.port_range)) + 1 < needed]
     able = len(fleet.hosts) - len(narrow)

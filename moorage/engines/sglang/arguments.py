@@ -10,7 +10,7 @@ from moorage.engines.flags import Flag, default_flag, derived_flag, spec_flag
 from moorage.engines.request import LaunchRequest
 from moorage.engines.seat import claimed_accelerators
 from moorage.engines.sglang.distributed import host_flags, parallel_flags
-from moorage.engines.sglang.options import EMBEDDING, FRACTION
+from moorage.engines.sglang.options import ALGORITHM, ALGORITHMS, EMBEDDING, FRACTION
 from moorage.inventory.claims import Resource
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import Seat
@@ -25,13 +25,6 @@ IN_FLIGHT = Busy(
     progress=("sglang:generation_tokens_total",),
 )
 """As of SGLang 0.5.23 (`observability/metrics_collector.py`); its API key does not guard them."""
-
-ALGORITHMS = {
-    DraftMethod.NGRAM: "NGRAM",
-    DraftMethod.MTP: "NEXTN",
-    DraftMethod.EAGLE3: "EAGLE3",
-    DraftMethod.DRAFT_MODEL: "STANDALONE",
-}
 
 
 def derived_flags(request: LaunchRequest) -> tuple[Flag, ...]:
@@ -78,7 +71,7 @@ def speculative_flags(speculative: SpeculativeSpec | None, draft: str) -> tuple[
     """Algorithm, draft model and lengths; a chain of n steps is verified as n + 1 tokens."""
     if speculative is None:
         return ()
-    words = {"--speculative-algorithm": ALGORITHMS[speculative.method]}
+    words = {ALGORITHM: ALGORITHMS[speculative.method]}
     if draft:
         words["--speculative-draft-model-path"] = draft
     if speculative.tokens and speculative.method == DraftMethod.NGRAM:

@@ -1,10 +1,50 @@
 """How accelerators and hosts share a replica of SGLang."""
 
-from moorage.common.failures import Cause, Failure
+from math import lcm
+
 from moorage.engines.flags import Flag, derived_flag
 from moorage.engines.launch import host_port
 from moorage.engines.request import LaunchRequest
-from moorage.engines.sglang.options import ALIASES, DATA, PIPELINE, TENSOR
+from moorage.engines.sglang.options import (
+    ALIASES,
+    ATTENTION_DATA,
+    DATA,
+    DP_ATTENTION,
+    EXPERTS,
+    PIPELINE,
+    TENSOR,
+)
+from moorage.placement.parallelism import Parallelism, positive_size, stated_parallelism
+from moorage.spec.arguments import EngineArguments
+
+DIVISORS = (ATTENTION_DATA, "--attn-cp-size", EXPERTS, "--moe-dp-size")
+"""Sizes of groups within the tensor-parallel ranks (`arg_groups/parallel_hook.py`, 0.5.23)."""
+
+
+def divisors(args: EngineArguments) -> dict[str, int]:
+    """Stated sizes that have to divide the tensor-parallel size, by option.
+
+    With `--enable-dp-attention`, SGLang reads the data-parallel size as the one of the attention,
+    unless that is stated too (`handle_deprecated_dp_attention`).
+    """
+    sizes = {name: positive_size(args, name, *ALIASES[name]) or 1 for name in DIVISORS}
+    if args.has(DP_ATTENTION) and sizes[ATTENTION_DATA] == 1:
+        sizes[DATA] = positive_size(args, DATA) or 1
+    return {name: size for name, size in sizes.items() if size > 1}
+
+
+def copies(args: EngineArguments) -> int:
+    """Data-parallel copies of the model; groups within the tensor-parallel ranks are none."""
+    return 1 if DATA in divisors(args) else positive_size(args, DATA) or 1
+
+
+def parallelism(args: EngineArguments) -> Parallelism | None:
+    """The sizes that the user states; an open tensor-parallel size follows from the others."""
+    stated, within = stated_parallelism(args), divisors(args)
+    if stated is None or (DATA in within and not args.states(TENSOR, PIPELINE)):
+        return None
+    tensor = stated.tensor if args.states(TENSOR) else lcm(*within.values())
+    return stated.model_copy(update={"tensor": tensor, "data": copies(args)})
 
 
 def parallel_flags(request: LaunchRequest) -> tuple[Flag, ...]:
@@ -13,8 +53,6 @@ def parallel_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     reason = f"{seat.tensor * seat.pipeline} accelerators"
     if request.spans_hosts:
         reason += f" on {len(request.peers)} hosts"
-    if request.spec.engine.arguments.states(DATA):
-        return ()
     sizes = {TENSOR: seat.tensor, PIPELINE: seat.pipeline}
     return tuple(derived_flag(reason, name, str(size)) for name, size in sizes.items() if size > 1)
 
@@ -32,42 +70,3 @@ def host_flags(request: LaunchRequest) -> tuple[Flag, ...]:
         "--dist-init-addr": host_port(leader.address, links.master),
     }
     return tuple(derived_flag(reason, name, value) for name, value in values.items())
-
-
-def copies_refusal(request: LaunchRequest) -> Failure | None:
-    """Why later adapters are impossible: with data-parallel copies, SGLang fails to load them."""
-    copies = request.spec.engine.arguments.whole_number(DATA) or 1
-    if request.spec.lora_updates is None or copies <= 1:
-        return None
-    return Failure(
-        Cause.BAD_SPEC,
-        f"lora_updates: SGLang does not load adapters later with {DATA} above 1",
-        suggestion=f"Leave {DATA} or `lora_updates` out; `replicas` serves more.",
-    )
-
-
-def spanning_refusal(request: LaunchRequest) -> Failure | None:
-    """Why SGLang refuses the sizes over several hosts, or placement did not read them."""
-    for name in (TENSOR, PIPELINE, DATA):
-        written = [short for short in ALIASES[name] if request.spec.engine.arguments.states(short)]
-        if written:
-            return Failure(
-                Cause.BAD_SPEC,
-                f"engine.args: {written[0]} is not counted with when the model is placed",
-                suggestion=f"Write {name}, or leave it out: it is derived from the placement.",
-            )
-    if request.spans_hosts and (request.spec.engine.arguments.whole_number(DATA) or 1) > 1:
-        return Failure(
-            Cause.BAD_SPEC,
-            f"engine.args: {DATA}: SGLang runs no data-parallel copies over several hosts",
-            suggestion="Use `replicas`, or `--attn-dp-size` for data-parallel attention.",
-        )
-    counts = {len(peer.seat.accelerators) for peer in request.peers}
-    if len(counts) > 1:
-        return Failure(
-            Cause.BAD_SPEC,
-            "SGLang gives every host of a replica the same number of ranks, and these hosts have "
-            + ", ".join(str(len(peer.seat.accelerators)) for peer in request.peers),
-            suggestion="Name hosts with as many accelerators each in `placement.accelerators`.",
-        )
-    return None
