@@ -21,10 +21,17 @@ IN_FLIGHT = Busy(
     path="/metrics",
     running="sglang:num_running_reqs",
     waiting="sglang:num_queue_reqs",
-    generated="sglang:generation_tokens_total",
-    progress=("sglang:generation_tokens_total",),
+    answering='sglang:http_requests_active{method="POST"}',
+    generated='sglang:realtime_tokens_total{mode="decode",pp_rank="0"}',
+    progress=("sglang:realtime_tokens_total", "sglang:generation_tokens_total"),
 )
-"""As of SGLang 0.5.23 (`observability/metrics_collector.py`); its API key does not guard them."""
+"""As of SGLang 0.5.23 (`observability/metrics_collector.py`); its API key does not guard them.
+
+The running requests change after a prefill, which they do not count yet, and then with every 40th
+step. So a request is in none of the two for seconds. The generated tokens change with each step, on
+each pipeline stage; `sglang:generation_tokens_total` only when a request ends. SGLang 0.5.6 has
+neither of the exact ones.
+"""
 
 
 def derived_flags(request: LaunchRequest) -> tuple[Flag, ...]:
