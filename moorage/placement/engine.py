@@ -91,6 +91,13 @@ class EngineTraits(ABC):
         """
         return {}
 
+    def meeting_ports(self, spec: ModelSpec) -> int:
+        """Consecutive ports that it derives from the one where its ranks meet; 0 = only that one.
+
+        It takes them for ranks of one host too.
+        """
+        return 0
+
     @abstractmethod
     def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
         """Estimate the RAM for serving on CPU, and the KV cache within it.

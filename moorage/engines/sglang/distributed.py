@@ -21,6 +21,13 @@ DIVISORS = (ATTENTION_DATA, "--attn-cp-size", EXPERTS, "--moe-dp-size")
 """Sizes of groups within the tensor-parallel ranks (`arg_groups/parallel_hook.py`, 0.5.23)."""
 
 
+MEETING_PORTS = 14
+"""Ports from `--dist-init-addr` on that groups of attention take.
+
+Source: `PortArgs.init_new` and `DP_ATTENTION_HANDSHAKE_PORT_DELTA` of `server_args.py`, 0.5.23.
+"""
+
+
 def divisors(args: EngineArguments) -> dict[str, int]:
     """Stated sizes that have to divide the tensor-parallel size, by option.
 
@@ -31,6 +38,11 @@ def divisors(args: EngineArguments) -> dict[str, int]:
     if args.has(DP_ATTENTION) and sizes[ATTENTION_DATA] == 1:
         sizes[DATA] = positive_size(args, DATA) or 1
     return {name: size for name, size in sizes.items() if size > 1}
+
+
+def divides_attention(args: EngineArguments) -> bool:
+    """Whether the tensor-parallel ranks are several groups of attention."""
+    return not divisors(args).keys().isdisjoint((ATTENTION_DATA, DATA))
 
 
 def copies(args: EngineArguments) -> int:
@@ -60,7 +72,7 @@ def parallel_flags(request: LaunchRequest) -> tuple[Flag, ...]:
 def host_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     """Number of hosts, the seat's position, and the meeting address: a port the leader claims."""
     if not request.spans_hosts:
-        return ()
+        return _own_address(request)
     leader, links = request.peers[0], request.peers[0].seat.links
     assert links is not None
     reason = f"host {request.seat.position} of {len(request.peers)} that share ranks"
@@ -70,3 +82,12 @@ def host_flags(request: LaunchRequest) -> tuple[Flag, ...]:
         "--dist-init-addr": host_port(leader.address, links.master),
     }
     return tuple(derived_flag(reason, name, value) for name, value in values.items())
+
+
+def _own_address(request: LaunchRequest) -> tuple[Flag, ...]:
+    """Without it, SGLang derives ports from its serving port that nobody claimed."""
+    links = request.seat.links
+    if links is None:
+        return ()
+    reason = f"{1 + links.derived} ports from here on are claimed for groups of attention"
+    return (derived_flag(reason, "--dist-init-addr", host_port("127.0.0.1", links.master)),)

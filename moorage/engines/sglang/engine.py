@@ -14,7 +14,12 @@ from moorage.engines.request import LaunchRequest
 from moorage.engines.schema.argument import Rules
 from moorage.engines.sglang.arguments import IN_FLIGHT, derived_flags
 from moorage.engines.sglang.causes import LOG_CAUSES
-from moorage.engines.sglang.distributed import divisors, parallelism
+from moorage.engines.sglang.distributed import (
+    MEETING_PORTS,
+    divides_attention,
+    divisors,
+    parallelism,
+)
 from moorage.engines.sglang.options import ALIASES, RESERVED_OPTIONS
 from moorage.engines.sglang.refusals import refusal_of
 from moorage.engines.updates import AdapterUpdates
@@ -59,6 +64,10 @@ class Sglang(Engine):
     def tensor_divisors(self, spec: ModelSpec) -> Mapping[str, int]:
         """The groups within the tensor-parallel ranks: of attention and of experts."""
         return divisors(spec.engine.arguments)
+
+    def meeting_ports(self, spec: ModelSpec) -> int:
+        """The ports of groups of attention, which talk over TCP on one host too."""
+        return MEETING_PORTS if divides_attention(spec.engine.arguments) else 0
 
     def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
         """The weights alone, as it is never placed on CPU."""

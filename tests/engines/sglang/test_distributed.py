@@ -7,8 +7,14 @@ import re
 import pytest
 
 from moorage.common.failures import Cause, Failure
+from moorage.common.refusal import Reason
+from moorage.inventory.claims import Resource
+from moorage.placement.placement import Seat
 from moorage.placement.propose import NoFit
-from tests.engines.sglang.shapes import with_sizes, words
+from moorage.spec import EngineName
+from tests.builders import a_host, a_spec, placed
+from tests.engines.planning import planned
+from tests.engines.sglang.shapes import IMAGE, INSTALLED, with_sizes, words
 
 
 @pytest.mark.parametrize(
@@ -75,3 +81,67 @@ def test_groups_that_do_not_divide_it_are_refused(
 def test_a_host_with_fewer_accelerators_than_groups_is_refused() -> None:
     with pytest.raises(NoFit, match="4 accelerators requested, 2 x"):
         with_sizes("--attn-dp-size 4", 1, 2)
+
+
+DIVIDED = "--tensor-parallel-size 2 --attn-dp-size 2"
+
+
+def ports_of(seat: Seat) -> set[int]:
+    """The ports that a seat claims."""
+    return {claim.index for claim in seat.claims if claim.resource == Resource.PORT}
+
+
+@pytest.mark.parametrize(
+    ("runtime", "network", "block"),
+    [("process", "published", 14), ("docker", "host", 14), ("docker", "published", 0)],
+)
+def test_groups_of_attention_meet_at_ports_that_are_claimed(
+    runtime: str, network: str, block: int
+) -> None:
+    engine = {"name": "sglang", "args": [DIVIDED], "runtime": runtime}
+    spec = a_spec(engine={**engine, "container": {"network": network}}, replicas=2)
+    host = a_host(gpus=4, programs=(INSTALLED,))
+
+    first, second = placed(spec, host, engine=EngineName.SGLANG).seats
+
+    assert not ports_of(first) & ports_of(second)
+    for seat in (first, second):
+        beside = sorted(ports_of(seat) - {seat.port})
+        assert beside == [*range(beside[0], beside[0] + block)] if block else not beside
+
+
+def test_such_ports_are_free_on_all_hosts_of_a_replica() -> None:
+    busy = a_host("gpu-2", 4, bind="10.0.0.2", ports_in_use=(40003, 40020))
+    hosts = [a_host("gpu-1", 4, bind="10.0.0.1"), busy]
+    args = ["--tensor-parallel-size 4 --attn-dp-size 4"]
+    wish = {"engine": {"name": "sglang", "args": args}, "placement": {"hosts": 2}}
+
+    leader, _, second, follower = placed(
+        a_spec(**wish, replicas=2), *hosts, engine=EngineName.SGLANG
+    ).seats
+
+    assert leader.links is not None
+    assert second.links is not None
+    assert leader.links.master == 40004
+    assert second.links.master == 40021
+    assert {*range(40021, 40035)} < ports_of(second) & ports_of(follower)
+    assert not ports_of(leader) & ports_of(second)
+
+
+def test_a_host_without_room_for_such_ports_is_refused() -> None:
+    narrow = a_host(gpus=4, port_range=(40000, 40013))
+
+    (verdict,) = placed(
+        a_spec(engine={"name": "sglang", "args": [DIVIDED]}), narrow, engine=EngineName.SGLANG
+    ).verdicts
+
+    assert verdict.refusal == Reason.PORT
+    assert "14 consecutive free ports of 40000-40013" in verdict.note
+
+
+def test_the_ranks_of_one_host_meet_where_the_plan_says() -> None:
+    wish = {"engine": {"container": {"network": "host"}, "name": "sglang", "args": [DIVIDED]}}
+
+    line = words(planned(wish, a_host(gpus=2), IMAGE).containers[0])
+
+    assert line[line.index("--dist-init-addr") + 1] == "127.0.0.1:40001"
