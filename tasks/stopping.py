@@ -167,13 +167,13 @@ class _DrainWatch:
     def __init__(self, workload: Workload, busy: Busy, read: Callable[[str, float], str]) -> None:
         self.count: int | None = None
         self.waited = self.ended = False
-        self._url, self._names, self._read = workload.endpoint + busy.path, busy.in_flight, read
+        self._url, self._busy, self._read = workload.endpoint + busy.path, busy, read
         self._name, self._idle, self._silent = workload.name, 0, False
 
     def look(self, timeout: float) -> None:
         """Read the metrics once. An engine that has ended is idle; a slow one may be busy."""
         try:
-            self.count = metrics_total(self._read(self._url, timeout), self._names)
+            self.count = _in_flight(self._read(self._url, timeout), self._busy)
         except TimeoutError:
             if not self._silent:
                 tell(f"{self._name} does not answer; it is stopped when its time to drain is over")
@@ -186,3 +186,10 @@ class _DrainWatch:
         self._idle = 0 if self.count else self._idle + 1
         self.waited = self.waited or bool(self.count)
         self.ended = self.count is None or self._idle >= IDLE_READINGS
+
+
+def _in_flight(metrics: str, busy: Busy) -> int | None:
+    """Requests in flight; None if the metrics do not tell. A request may be in both counts."""
+    names = (busy.in_flight, [busy.answering] if busy.answering else [])
+    counts = (metrics_total(metrics, those) for those in names if those)
+    return max((count for count in counts if count is not None), default=None)

@@ -6,6 +6,7 @@ without it.
 
 import contextlib
 import os
+import re
 import secrets
 import threading
 from collections.abc import Iterable, Mapping
@@ -24,6 +25,7 @@ configured API. That server may be gone tomorrow, so keys are still stored in fi
 
 KEY_BYTES = 32
 FOLDER = "keys"
+SHELL_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 AnyFailure = TypeVar("AnyFailure", bound=Failure)
 
 
@@ -36,7 +38,7 @@ def read_secrets(names: Iterable[str]) -> dict[str, str]:
     found = {name: value for name in names if (value := _read(name)) is not None}
     missing = sorted(set(names) - set(found))
     if missing:
-        raise Failure(Cause.SECRET_MISSING, ", ".join(missing))
+        raise Failure(Cause.SECRET_MISSING, ", ".join(missing), suggestion=_how_to_give(missing))
     remember(found)
     return found
 
@@ -147,6 +149,16 @@ def _save_block(name: str, key: str) -> str:
             " set `engine.api_key: none`.",
         ) from None
     return key
+
+
+def _how_to_give(names: Iterable[str]) -> str:
+    """How to give secrets; a shell cannot export names with hyphens."""
+    every = [
+        f"a Prefect Secret block `{_block(name)}`"
+        + (f" or `export {name}=...` where this runs" if SHELL_NAME.fullmatch(name) else "")
+        for name in names
+    ]
+    return f"Give {', and '.join(every)}. docs/sources.md (Tokens) shows how to make a block."
 
 
 def _block(name: str) -> str:

@@ -36,9 +36,17 @@ Bind = Annotated[
         show_default=f"{DEFAULTS.bind}, or the address of --host",
     ),
 ]
-Port = Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")]
+Port = Annotated[
+    int | None,
+    typer.Option(min=1, max=65535, help="Port to listen on.", show_default=str(DEFAULTS.port)),
+]
 OpenAccess = Annotated[
-    bool, typer.Option("--open-access", help="Callers of other machines need no API key.")
+    bool | None,
+    typer.Option(
+        "--open-access/--keys",
+        help="Callers of other machines need no API key.",
+        show_default="keys",
+    ),
 ]
 Certificate = Annotated[str, typer.Option(help="Certificate chain, a PEM file.")]
 PrivateKey = Annotated[str, typer.Option(help="Its private key, a PEM file.")]
@@ -52,8 +60,8 @@ ContainerHost = Annotated[str, typer.Option(help="Host of the fleet on which the
 def up(
     name: GatewayName = "main",
     bind: Bind = "",
-    port: Port = DEFAULTS.port,
-    open_access: OpenAccess = False,
+    port: Port = None,
+    open_access: OpenAccess = None,
     tls_certificate: Certificate = "",
     tls_key: PrivateKey = "",
     tls_secret: TlsSecret = "",
@@ -63,25 +71,26 @@ def up(
     fleet: FleetFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Start a gateway, or change how it listens. Its service runs on this machine."""
+    """Start a gateway, or change how it listens. Its service runs on this machine.
+
+    Of a gateway that runs, what is not given stays as it is.
+    """
     TypeAdapter(Name).validate_python(name)
     _require_container(container, {"--image": image, "--host": host})
-    ledger, fleet_file = open_ledger(), _fleet_file(fleet)
+    ledger = open_ledger()
+    running = ledger.gateways.get(name)
+    before = running.options if running else DEFAULTS
+    fleet_file = _fleet_file(fleet, before.fleet)
     present, there = "", None
     if container:
         place, there = _place(host, load_fleet(fleet_file))
-        present = _image(ledger.gateways.get(name), image, place)
-    options = GatewayOptions(
-        bind=bind or (there.bind if there else DEFAULTS.bind),
-        host=there,
-        port=port,
-        open_access=open_access,
-        tls_certificate=_absolute(tls_certificate),
-        tls_key=_absolute(tls_key),
-        tls_secret=tls_secret,
-        image=present,
-        fleet=str(fleet_file or ""),
-    )
+        present = _image(running, image, place)
+    usual = there.bind if there and not before.host else before.bind
+    own = {"host": there, "image": present, "fleet": str(fleet_file or "")}
+    given = {"bind": bind or usual, "port": port, "open_access": open_access}
+    changes = {option: value for option, value in given.items() if value is not None}
+    tls = _tls(tls_certificate, tls_key, tls_secret)
+    options = GatewayOptions.model_validate({**before.model_dump(), **changes, **tls, **own})
     gateway = bring_up(ledger, Settings().root, name, options)
     if as_json:
         return dump({**gateway.model_dump(mode="json"), "url": f"{gateway.url}/v1"})
@@ -89,6 +98,14 @@ def up(
     if options.requires_key:
         say("callers need an API key: moorage key create NAME")
     return None
+
+
+def _tls(certificate: str, key: str, secret: str) -> dict[str, str]:
+    """The options for HTTPS; empty if none is given. They replace each other."""
+    if not (certificate or key or secret):
+        return {}
+    files = {"tls_certificate": _absolute(certificate), "tls_key": _absolute(key)}
+    return {**files, "tls_secret": secret}
 
 
 def _absolute(file: str) -> str:
@@ -127,10 +144,10 @@ def _image(running: Gateway | None, chosen: str, place: HostSnapshot) -> str:
     return present_envoy_image(chosen or ENVOY_IMAGE, place)
 
 
-def _fleet_file(chosen: Path | None) -> Path | None:
-    """The fleet file for waking models: the chosen one, else the one under deployments/."""
+def _fleet_file(chosen: Path | None, before: str) -> Path | None:
+    """The fleet file for waking models: the chosen one, that of before, or deployments/'s."""
     usual = DEPLOYMENTS / FLEET_FILE
-    found = chosen or (usual if usual.is_file() else None)
+    found = chosen or (Path(before) if before else usual if usual.is_file() else None)
     return found.absolute() if found else None
 
 

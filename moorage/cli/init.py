@@ -1,5 +1,6 @@
 """`moorage init`: write the file of a new spec."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -30,6 +31,12 @@ def init(
     The schemas by which editors check such files are written beside it.
     """
     found = expanded(source.removeprefix("file://"))
+    if not found.exists() and _is_a_path(source):
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"there is no file or folder {source} here",
+            suggestion=f"Check the path; the hub's repository of this name is `hf://{source}`.",
+        )
     content = {"name": name, **source_of(f"file://{found.resolve()}" if found.exists() else source)}
     path = DEPLOYMENTS / f"{name}.yaml"
     if path.name.lower() in OTHER_FILES:
@@ -44,3 +51,13 @@ def init(
     message = f"""wrote {path} for {content["source"]}
 `moorage plan {name}` shows what a deploy would run"""
     print_answer({"file": str(path), "spec": content}, message, as_json=as_json)
+
+
+def _is_a_path(source: str) -> bool:
+    """Whether a source means a file or folder, though `folder/name` is also a hub's repository."""
+    first, slash, _ = source.partition("/")
+    return (
+        source.startswith((".", "/", "~"))
+        or source.endswith((".gguf", ".safetensors"))
+        or bool(slash and Path(first).is_dir())
+    )

@@ -10,17 +10,23 @@ import typer
 
 from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.secrets import learn_secrets
+from moorage.adapters.system.parallel import map_parallel
 from moorage.adapters.system.settings import Settings
 from moorage.cli.completion import models
 from moorage.cli.options import open_ledger, release_of
 from moorage.cli.output import err
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.printable import printable
+from moorage.common.units import human_seconds
 from moorage.engines.api_key import secrets_of
+from moorage.engines.workload import Workload
 from moorage.releases.release_row import ReleaseRow
 
 FOLLOWED_LINES = 10_000
 """Lines read a second while following; of more new ones, only the last are printed."""
+
+READ_SECONDS = 60.0
+"""How long to wait for the logs of all hosts."""
 
 
 def logs(
@@ -39,17 +45,21 @@ def logs(
     row = release_of(open_ledger(), name)
     # Only known secrets can be redacted in the log.
     learn_secrets(secrets_of(row.release.plan if row.release else None))
-    before = _lines_of(row, max(tail, FOLLOWED_LINES) if follow else tail, container)
+    before, failed = _lines_of(row, max(tail, FOLLOWED_LINES) if follow else tail, container)
+    if failed and not (before or follow):
+        raise next(iter(failed.values()))
+    _warn(failed, {})
     _print({source: lines[-tail:] for source, lines in before.items()})
     if not (any(before.values()) or row.workloads):
         err.print(f"the log of {row.id} was removed: it is {row.state}", highlight=False)
     try:
         while follow and row.workloads:
             time.sleep(1)
-            row = open_ledger().releases.get(row.id)
-            now = _lines_of(row, FOLLOWED_LINES, container) if row.workloads else {}
+            row, known = open_ledger().releases.get(row.id), failed
+            now, failed = _lines_of(row, FOLLOWED_LINES, container) if row.workloads else ({}, {})
+            _warn(failed, known)
             _print({name: added_lines(before.get(name, ()), lines) for name, lines in now.items()})
-            before = now
+            before = {name: before[name] for name in failed if name in before} | now
     except KeyboardInterrupt:
         raise typer.Exit(ExitCode.CANCELLED) from None
     if follow:
@@ -69,25 +79,55 @@ def added_lines(before: Sequence[str], now: Sequence[str]) -> Sequence[str]:
     return now
 
 
-def _lines_of(row: ReleaseRow, tail: int, container: str) -> dict[str, list[str]]:
-    """The last lines of the named container, else of all serving ones, else the recorded lines."""
+def _lines_of(
+    row: ReleaseRow, tail: int, container: str
+) -> tuple[dict[str, list[str]], dict[str, Failure]]:
+    """The last lines of the named container, else of all serving ones, and what cannot be read.
+
+    If none can be read, the lines are those that the record of a failed release has.
+    """
     names = [workload.name for workload in row.workloads]
     if container and container not in names:
         there = ", ".join(names) or "none"
         raise Failure(
             Cause.UNKNOWN_RELEASE, f"{row.id} has no workload {container}; it has {there}"
         )
-    parts = {
-        workload.name: runtime_for(workload, Settings()).logs(workload, tail)
-        for workload in row.workloads
-        if (workload.name == container if container else workload.serves)
-    }
-    if not row.workloads and row.release and row.release.failure:
+    wanted = [one for one in row.workloads if (one.name == container if container else one.serves)]
+    parts, failed = _read(wanted, tail)
+    if not parts and row.release and row.release.failure:
         parts = {row.id: row.release.failure.log_tail}
-    return {
+    lines = {
         name: printable(part.rstrip("\n"), coloured=True).split("\n")[-tail:] if part else []
         for name, part in parts.items()
     }
+    return lines, failed
+
+
+def _read(wanted: Sequence[Workload], tail: int) -> tuple[dict[str, str], dict[str, Failure]]:
+    """The logs of workloads, and the failure of each that cannot be read."""
+    parts: dict[str, str] = {}
+    failed: dict[str, Failure] = {}
+
+    def read(one: Workload) -> str:
+        return runtime_for(one, Settings()).logs(one, tail)
+
+    for one, outcome in zip(wanted, map_parallel(read, wanted, READ_SECONDS), strict=True):
+        if isinstance(outcome, Failure):
+            failed[one.name] = outcome
+        elif isinstance(outcome, TimeoutError):
+            detail = f"{one.host} did not hand over the log in {human_seconds(READ_SECONDS)}"
+            failed[one.name] = Failure(Cause.RUNTIME_UNAVAILABLE, detail)
+        elif isinstance(outcome, Exception):
+            raise outcome
+        else:
+            parts[one.name] = outcome
+    return parts, failed
+
+
+def _warn(failed: Mapping[str, Failure], known: Mapping[str, Failure]) -> None:
+    """Tell which logs cannot be read, once."""
+    for name in failed.keys() - known.keys():
+        err.print(f"no log of {name}: {failed[name].detail}", style="yellow", highlight=False)
 
 
 def _print(parts: Mapping[str, Sequence[str]]) -> None:

@@ -12,6 +12,7 @@ import typer
 
 from moorage.adapters.engines.schema_extraction import schema_of_image, schema_of_installed
 from moorage.adapters.engines.schema_store import SchemaStore, shipped_schemas
+from moorage.adapters.hosts.host_diagnosis import check_accelerators
 from moorage.adapters.hosts.survey import docker_version, survey_host
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.prefect.settings_files import may_know_a_server
@@ -23,14 +24,18 @@ from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.units import human_bytes
 from moorage.engines.registry import ENGINES
 from moorage.inventory.checks import LITTLE_DISK, Check
-from moorage.inventory.fleet import Fleet
+from moorage.inventory.fleet import Fleet, Host
+from moorage.inventory.snapshot import HostSnapshot
 from moorage.spec import EngineName
 
 MORE_DISK = "Free some space, or set MOORAGE_HOME to a larger disk."
 NO_DOCKER = "Install Docker and let this user reach its socket; engines then run in containers."
 NO_ACCELERATORS = "For NVIDIA GPUs install the driver and the container toolkit; CPU works without."
 WRITTEN_ONLY = "only what a model's config.json states"
-CONFIGS = "`pip install 'moorage[configs]'` brings transformers, which knows what models leave out."
+CONFIGS = (
+    "`pip install '.[configs]'` in the checkout brings transformers, which knows what models leave"
+    " out."
+)
 NOT_INSTALLED = {
     EngineName.TRANSFORMERS: "not installed here",
     EngineName.SGLANG: "not installed here (it can run in a container)",
@@ -86,9 +91,9 @@ def schema(
 
 def _examine(settings: Settings) -> list[Check]:
     """Check everything that a deployment on this machine may need."""
-    host = survey_host(Fleet().hosts[0])
+    here = Fleet().hosts[0]
+    host = survey_host(here)
     docker, trouble = docker_version("local")
-    count = len(host.accelerators)
     installed = {program.engine: program.version or "installed" for program in host.programs}
     settings.root.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(settings.root).free
@@ -101,7 +106,7 @@ def _examine(settings: Settings) -> list[Check]:
         _found("disk", room if free >= LITTLE_DISK else "", room, MORE_DISK),
         _found("model defaults", _transformers(), WRITTEN_ONLY, CONFIGS),
         _found("Docker", docker, trouble, NO_DOCKER),
-        _found("accelerators", f"{count} NVIDIA" if count else "", "none", NO_ACCELERATORS),
+        *_accelerators(here, host),
         *(
             _found(
                 f"engine {name}",
@@ -112,6 +117,12 @@ def _examine(settings: Settings) -> list[Check]:
             for name, missing in NOT_INSTALLED.items()
         ),
     ]
+
+
+def _accelerators(here: Host, host: HostSnapshot) -> list[Check]:
+    if host.accelerators or host.troubles:
+        return check_accelerators(here, host)
+    return [_found("accelerators", "", "none", NO_ACCELERATORS)]
 
 
 def _transformers() -> str:

@@ -54,7 +54,7 @@ class Cause(StrEnum):
     )
     BAD_FLEET = ExitCode.BAD_INPUT.cause(
         "The fleet file is not valid",
-        "Correct the fields named above; `moorage explain FIELD` tells what each may hold.",
+        "Correct the fields named above; `moorage explain fleet.FIELD` tells what each may hold.",
     )
     BAD_SETTING = ExitCode.BAD_INPUT.cause(
         "A setting or argument is not valid",
@@ -62,8 +62,8 @@ class Cause(StrEnum):
     )
     POLICY_REFUSED = ExitCode.BAD_INPUT.cause(
         "The site's policy does not allow this",
-        "Remove the fields named above, or change the site's policy: `moorage policy show` lists"
-        " its rules.",
+        "Change or remove the fields named above (`moorage policy show` lists the rules), or deploy"
+        " from the command line, or change the site's policy.",
     )
     UNKNOWN_RELEASE = ExitCode.BAD_INPUT.cause(
         "The release does not exist",
@@ -75,7 +75,8 @@ class Cause(StrEnum):
     )
     SECRET_MISSING = ExitCode.BAD_INPUT.cause(
         "A secret that the spec or the fleet file names does not exist",
-        "Set it as an environment variable of that name, or as a Prefect Secret block.",
+        "Set it as an environment variable of that name (`TEAM_TOKEN`), or as a Prefect Secret"
+        " block (`team-token`).",
     )
     SOURCE_MISSING = ExitCode.SOURCE.cause(
         "The model was not found",
@@ -136,7 +137,8 @@ class Cause(StrEnum):
     )
     PLACE_GONE = ExitCode.NO_FIT.cause(
         "The place where the release ran is gone",
-        "Bring the host back into the fleet, or place the release elsewhere: `moorage rollback`.",
+        "Bring the host back into the fleet, or place the release elsewhere: `moorage rollback"
+        " NAME --to RELEASE`.",
     )
     CLAIM_CONFLICT = ExitCode.BUSY.cause(
         "Another deployment claimed the planned resources",

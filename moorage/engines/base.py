@@ -49,10 +49,14 @@ from moorage.spec.arguments import parse_words
 class Busy(Value):
     """Where an engine reports its requests in flight.
 
+    A name may select label sets of its metric: `tokens_total{mode="decode"}`.
+
     Attributes:
         path: HTTP path of its metrics, in Prometheus' text format.
         running: Name of the metric that counts running requests.
         waiting: Name of the metric that counts queued requests.
+        answering: Name of the metric that counts unanswered HTTP requests, where the other two miss
+            some; empty = they miss none.
         generated: Name of the metric that counts generated tokens after each step; empty = none.
         progress: Names of the metrics that grow only while it generates.
         guarded: Whether the metrics require the engine's API key, if it has one.
@@ -61,6 +65,7 @@ class Busy(Value):
     path: str
     running: str
     waiting: str
+    answering: str = ""
     generated: str = ""
     progress: tuple[str, ...] = ()
     guarded: bool = False

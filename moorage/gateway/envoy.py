@@ -74,12 +74,13 @@ def listeners(
     Args:
         options: How it listens.
         folder: The gateway's folder, as Envoy sees it.
-        pem: Certificate chain and private key; None = Envoy reads their files.
+        pem: Certificate chain and private key of an encrypted one.
     """
     address = {"address": options.bind, "port_value": options.port}
     chain: Document = {"filters": [_connection_manager(options, folder)]}
     if options.is_encrypted:
-        chain["transport_socket"] = _tls(options, pem)
+        assert pem, "without its certificate it would answer in plain HTTP"
+        chain["transport_socket"] = _tls(pem)
     return [
         {
             "@type": f"{TYPE}.config.listener.v3.Listener",
@@ -137,10 +138,12 @@ def _connection_manager(options: GatewayOptions, folder: str) -> Document:
     )
 
 
-def _tls(options: GatewayOptions, pem: tuple[str, str] | None) -> Document:
-    kind = "inline_string" if pem else "filename"
-    chain, key = pem or (options.tls_certificate, options.tls_key)
-    certificate = {"certificate_chain": {kind: chain}, "private_key": {kind: key}}
+def _tls(pem: tuple[str, str]) -> Document:
+    chain, key = pem
+    certificate = {
+        "certificate_chain": {"inline_string": chain},
+        "private_key": {"inline_string": key},
+    }
     common = {"tls_certificates": [certificate], "alpn_protocols": ["h2", "http/1.1"]}
     context = "extensions.transport_sockets.tls.v3.DownstreamTlsContext"
     return named("envoy.transport_sockets.tls", context, common_tls_context=common)

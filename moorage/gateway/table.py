@@ -3,6 +3,8 @@
 from datetime import datetime
 from typing import Literal
 
+from pydantic import field_validator
+
 from moorage.common.values import Value
 from moorage.gateway.rates import Rate
 from moorage.gateway.token_limits import TokenLimit
@@ -127,6 +129,20 @@ class RoutingTable(Value):
     spent: tuple[str, ...] = ()
     day_ends: datetime | None = None
     doorman: str = ""
+
+    @field_validator("models")
+    @classmethod
+    def _distinct(cls, models: tuple[ModelRoute, ...]) -> tuple[ModelRoute, ...]:
+        """Leave out adapters whose name another model or adapter has.
+
+        Else a request would reach one model with the rights of a key for another.
+        """
+        taken, kept = {one.name for one in models}, []
+        for one in models:
+            own = tuple(name for name in one.adapters if name not in taken)
+            taken.update(own)
+            kept.append(one.model_copy(update={"adapters": own}))
+        return tuple(kept)
 
     @property
     def releases(self) -> frozenset[str]:

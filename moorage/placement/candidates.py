@@ -66,7 +66,8 @@ def layouts_on_one_host(request: Request, most: int) -> Iterator[Layout]:
         # If the count is 0 but sizes are stated, the product of the sizes counts.
         counts = [request.count or (request.stated.world if request.stated else 0)]
     for count in counts:
-        yield Layout(count, request.stated_split or Split(tensor=count))
+        if split := request.stated_split or request.derived_split(count):
+            yield Layout(count, split)
 
 
 def within_ram(

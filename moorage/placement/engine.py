@@ -14,6 +14,7 @@ from moorage.models.files import GGUF
 from moorage.models.pin import AssetRole
 from moorage.models.profile import ModelProfile
 from moorage.models.source import Companion
+from moorage.placement.parallelism import Parallelism, stated_parallelism
 from moorage.spec import Distributed, EngineName, EngineSpec, Mode, ModelSpec, RuntimeName
 
 SAFETENSORS = "safetensors"
@@ -73,6 +74,29 @@ class EngineTraits(ABC):
     def joined_by(self, spec: ModelSpec) -> Distributed:
         """The mechanism that joins the hosts of a replica, if the engine can span hosts."""
         return Distributed.NATIVE
+
+    def parallelism(self, spec: ModelSpec) -> Parallelism | None:
+        """The parallel sizes that the user's arguments state; None = they state none.
+
+        Raises:
+            Failure: `BAD_SPEC` when a size is not positive.
+        """
+        return stated_parallelism(spec.engine.arguments)
+
+    def tensor_divisors(self, spec: ModelSpec) -> Mapping[str, int]:
+        """Stated sizes that have to divide the tensor-parallel size, by option.
+
+        Raises:
+            Failure: `BAD_SPEC` when a size is not positive.
+        """
+        return {}
+
+    def meeting_ports(self, spec: ModelSpec) -> int:
+        """Consecutive ports that it derives from the one where its ranks meet; 0 = only that one.
+
+        It takes them for ranks of one host too.
+        """
+        return 0
 
     @abstractmethod
     def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:

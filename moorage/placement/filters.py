@@ -8,7 +8,7 @@ from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline.terms import by_baseline_rules
 from moorage.placement.explanation import Verdict
 from moorage.placement.fit import free_ports, port_refusal, ram_refusal
-from moorage.placement.links import join_refusal
+from moorage.placement.links import join_refusal, meeting_refusal
 from moorage.placement.placement import CPU
 from moorage.placement.request import Request
 from moorage.placement.runtime import Hardware, alike, can_share_image, choose_runtime
@@ -54,6 +54,7 @@ class Filters:
             (bool(placement.accelerator_kinds) and not self._on_cpu, self._has_the_kind),
             (True, self._runs_the_engine),
             (True, self._has_a_port if port == "auto" else self._has_the_port),
+            (request.engine.meeting_ports(request.spec) > 0, self._has_a_block),
             (placement.ram != "auto", self._has_the_ram),
             (any(self._ram.values()), self._has_the_ram_with_it),
             (request.must_span, self._can_be_joined),
@@ -189,6 +190,11 @@ class Filters:
             low, high = view.host.port_range
             note = f"{' and '.join(others)} need ports of {low}-{high}, and too few are free"
             raise Refusal(Reason.PORT, note)
+        return view
+
+    def _has_a_block(self, view: HostView) -> HostView:
+        if refusal := meeting_refusal(self._request, view.host):
+            raise refusal
         return view
 
     def _has_the_ram(self, view: HostView) -> HostView:

@@ -17,6 +17,8 @@ Amounts = dict[int | Resource, int]
 
 NOTHING: Amounts = {}
 
+MOST_PORTS = 2**16
+
 
 @dataclass(slots=True)
 class Room:
@@ -149,6 +151,15 @@ def free_ports(host: HostSnapshot, count: int, taken: Sequence[int] = ()) -> lis
     used |= {claim.index for claim in host.claims if claim.resource == Resource.PORT}
     free = (port for port in range(low, high + 1) if port not in used)
     return [port for port, _ in zip(free, range(count), strict=False)]
+
+
+def free_block(
+    hosts: Sequence[HostSnapshot], count: int, taken: Sequence[int] = ()
+) -> Sequence[int]:
+    """The lowest consecutive ports that are free on all hosts; none = there are not so many."""
+    common = set.intersection(*(set(free_ports(host, MOST_PORTS, taken)) for host in hosts))
+    blocks = (range(port, port + count) for port in sorted(common))
+    return next((block for block in blocks if common.issuperset(block)), ())
 
 
 def holders(host: HostSnapshot, resource: Resource, index: int | None = None) -> tuple[str, ...]:

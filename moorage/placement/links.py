@@ -9,12 +9,12 @@ from moorage.common.refusal import Reason, Refusal
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline.terms import by_baseline_rules
-from moorage.placement.fit import free_ports, port_refusal
-from moorage.placement.parallelism import stated_parallelism
+from moorage.placement.engine import EngineTraits
+from moorage.placement.fit import free_block, free_ports, port_refusal
 from moorage.placement.placement import RAY_SERVICES, Links, Seat
 from moorage.placement.request import Request
 from moorage.placement.role import Role
-from moorage.spec import Distributed, ModelSpec, RuntimeName
+from moorage.spec import Distributed, ModelSpec, NetworkMode, RuntimeName
 
 USES = {
     "rpc": "data-parallel RPC",
@@ -23,6 +23,9 @@ USES = {
     "joining": "meeting of the data-parallel ranks",
 }
 """Uses of a leader's ports."""
+
+DERIVED = {"master", "derived"}
+"""Fields of the links that hold the ports that an engine derives."""
 
 
 def join_refusal(request: Request, host: HostSnapshot) -> Refusal | None:
@@ -39,6 +42,16 @@ def join_refusal(request: Request, host: HostSnapshot) -> Refusal | None:
     return _without_ray(host) if request.joined_by == Distributed.RAY else None
 
 
+def meeting_refusal(request: Request, host: HostSnapshot) -> Refusal | None:
+    """Why the ranks of an engine that derives ports cannot meet on a host; None = they can."""
+    count, stated = request.engine.meeting_ports(request.spec), request.spec.port
+    serving = free_ports(host, 1) if stated == "auto" else [stated]
+    if free_block([host], count, serving):
+        return None
+    low, high = host.port_range
+    return Refusal(Reason.PORT, f"{count} consecutive free ports of {low}-{high} are needed")
+
+
 @lru_cache(maxsize=32_768)
 def is_peer_address(bind: str) -> bool:
     """Whether other hosts can reach an address."""
@@ -49,25 +62,31 @@ def is_peer_address(bind: str) -> bool:
 def join_seats(
     request: Request, seats: Sequence[Seat], hosts: Mapping[str, HostSnapshot]
 ) -> tuple[Seat, ...]:
-    """The seats of one replica with their link ports, the leader's first; one seat stays unchanged.
+    """The seats of one replica with their link ports, the leader's first.
 
     The leader holds the ports where the hosts meet. A follower holds one port, the first of the
-    engine's own. The given seats have only their serving ports.
+    engine's own. Ports that the engine derives are held on every host, since each checks that they
+    are free; on one host, unless it has a network of its own. The given seats have only their
+    serving ports.
     """
-    if len(seats) < 2:
+    alone = len(seats) < 2
+    if alone and not all(_shares_network(request.spec, seat) for seat in seats):
         return tuple(seats)
+    meeting = _meeting(request, seats, hosts)
+    if alone:
+        return tuple(seat.model_copy(update={"links": meeting}) for seat in seats)
     return tuple(
-        seat.model_copy(update=_linked(request, seat, at, hosts[seat.host]))
+        seat.model_copy(update=_linked(request, seat, at, hosts[seat.host], meeting))
         for at, seat in enumerate(seats)
     )
 
 
-def require_ports(spec: ModelSpec, fleet: Fleet, joined_by: Distributed) -> None:
+def require_ports(spec: ModelSpec, fleet: Fleet, engine: EngineTraits) -> None:
     """Raise `BAD_SPEC` if too few hosts have a port range large enough to lead the replica."""
     span = spec.placement.hosts
-    stated = stated_parallelism(spec.engine.arguments)
-    kinds = _of_leader(joined_by, stated is not None and stated.data > 1)
-    needed = 1 + len(kinds)
+    stated = engine.parallelism(spec)
+    kinds = _of_leader(engine.joined_by(spec), stated is not None and stated.data > 1)
+    needed = 1 + len(kinds) + max(0, engine.meeting_ports(spec) - 1)
     narrow = [host for host in fleet.hosts if len(range(*host.port_range)) + 1 < needed]
     able = len(fleet.hosts) - len(narrow)
     if span == "auto" or span < 2 or not narrow or able >= span:
@@ -81,15 +100,45 @@ def require_ports(spec: ModelSpec, fleet: Fleet, joined_by: Distributed) -> None
     )
 
 
-def _linked(request: Request, seat: Seat, at: int, host: HostSnapshot) -> dict[str, object]:
+def _shares_network(spec: ModelSpec, seat: Seat) -> bool:
+    in_container = seat.runtime == RuntimeName.DOCKER
+    return not in_container or spec.engine.container.network == NetworkMode.HOST
+
+
+def _meeting(
+    request: Request, seats: Sequence[Seat], hosts: Mapping[str, HostSnapshot]
+) -> Links | None:
+    """The block of ports that the engine derives, the same on every host; None = it derives none.
+
+    Raises:
+        Failure: `PORT_TAKEN` when the hosts have no such block in common.
+    """
+    count, names = request.engine.meeting_ports(request.spec), [seat.host for seat in seats]
+    if not count:
+        return None
+    block = free_block([hosts[name] for name in names], count, [seat.port for seat in seats])
+    if not block:
+        raise Failure(
+            Cause.PORT_TAKEN,
+            f"{', '.join(names)} have no {count} consecutive free ports in common, where the ranks"
+            " meet",
+            suggestion="Widen `hosts[].ports` in the fleet file, the same on these hosts.",
+        )
+    return Links(master=block[0], derived=count - 1)
+
+
+def _linked(
+    request: Request, seat: Seat, at: int, host: HostSnapshot, meeting: Links | None
+) -> dict[str, object]:
     ray = host.ray_range if request.joined_by == Distributed.RAY else None
+    shared, held = (meeting.model_dump(include=DERIVED), meeting.ports) if meeting else ({}, ())
     if at:
-        (own,) = free_ports(host, 1)
-        links = Links(own=own, ray=ray)
+        (own,) = free_ports(host, 1, taken=held)
+        links = Links(**{**shared, "own": own, "ray": ray})
         return {"role": Role.FOLLOWER, "position": at, "port": own, "links": links}
     kinds = _kinds(request)
-    ports = dict(zip(kinds, free_ports(host, len(kinds), taken=(seat.port,)), strict=True))
-    return {"role": Role.LEADER, "links": Links(**ports, ray=ray)}
+    ports = dict(zip(kinds, free_ports(host, len(kinds), taken=(seat.port, *held)), strict=True))
+    return {"role": Role.LEADER, "links": Links(**{**ports, **shared, "ray": ray})}
 
 
 def _kinds(request: Request) -> tuple[str, ...]:

@@ -118,8 +118,10 @@ def _even_splits(request: Request, most: int, hosts: int) -> Iterator[tuple[int,
             yield count, split
         return
     for count in range(1, most + 1):
-        if request.count is None or request.count == count * hosts:
-            yield count, Split(tensor=count, pipeline=hosts)
+        if request.count not in (None, count * hosts):
+            continue
+        if derived := request.derived_split(count, hosts):
+            yield count, derived
 
 
 def is_possible(stated: Parallelism | None, accelerators: list[int]) -> bool:

@@ -73,17 +73,25 @@ def stated_parallelism(args: EngineArguments) -> Parallelism | None:
     Raises:
         Failure: `BAD_SPEC` when a size is not positive.
     """
-    found = {name: args.whole_number(flag) for name, flag in SIZES.items()}
+    found = {name: positive_size(args, flag) for name, flag in SIZES.items()}
     sizes = {name: size for name, size in found.items() if size is not None}
-    for name, size in sizes.items():
-        if size < 1:
-            flag = SIZES[name]
-            raise Failure(
-                Cause.BAD_SPEC,
-                f"engine.args: {flag} {size} must be positive",
-                suggestion=f"Write `{flag}=2`, or leave it out: it is derived from the placement.",
-            )
     return Parallelism(**sizes) if sizes.keys() - {"data_local"} else None
+
+
+def positive_size(args: EngineArguments, *names: str) -> int | None:
+    """The size that an option has under any of its names; None when the option is absent.
+
+    Raises:
+        Failure: `BAD_SPEC` when the size is not positive.
+    """
+    size = args.whole_number(*names)
+    if size is not None and size < 1:
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"engine.args: {names[0]} {size} must be positive",
+            suggestion=f"Write `{names[0]}=2`, or leave it out: it is derived from the placement.",
+        )
+    return size
 
 
 LISTED = 8

@@ -29,6 +29,7 @@ class Links(Value):
     Attributes:
         rpc: Where data-parallel ranks report to the leader.
         master: Where ranks that span hosts meet.
+        derived: Number of ports after `master` that the engine derives from it.
         own: First port of the engine's own on this host.
         joining: Where data-parallel ranks meet.
         ray: First and last port of Ray on this host; None = the engine joins the hosts itself.
@@ -36,6 +37,7 @@ class Links(Value):
 
     rpc: int = 0
     master: int = 0
+    derived: int = 0
     own: int = 0
     joining: int = 0
     ray: tuple[int, int] | None = None
@@ -44,8 +46,9 @@ class Links(Value):
     def ports(self) -> tuple[int, ...]:
         """All ports to claim; of Ray's range only its services' (`ray.py` of vLLM)."""
         named = (self.rpc, self.master, self.own, self.joining)
+        derived = range(self.master + 1, self.master + 1 + self.derived)
         services = range(self.ray[0], self.ray[0] + RAY_SERVICES) if self.ray else ()
-        return (*(port for port in named if port), *services)
+        return (*(port for port in named if port), *derived, *services)
 
 
 class Seat(Value):
@@ -62,7 +65,7 @@ class Seat(Value):
         port: Serving port; on a follower, the first of the engine's own ports; 0 on a Ray cluster,
             which has one port for all models.
         services: Further ports of the engine, by use, such as `grpc`.
-        links: Ports that join it with the other hosts; None = it is alone.
+        links: Ports where its ranks meet, also those of other hosts; None = it needs none.
         utilization: Share of each accelerator's memory that the engine may take.
         tokens: Context that it serves.
         need: The parts of one accelerator's memory; None if not computed.

@@ -14,7 +14,6 @@ from moorage.placement.candidates import (
     layouts_on_one_host,
     within_ram,
 )
-from moorage.placement.demand import Split
 from moorage.placement.explanation import Verdict
 from moorage.placement.fit import holders, ram_refusal
 from moorage.placement.request import Request
@@ -119,7 +118,7 @@ def _shapes(
     if taken and len(taken.rooms[0]) <= there:
         layouts, full = [Layout(len(taken.rooms[0]), taken.split)], taken.is_full
     if not layouts:
-        wanted = request.count or 0
+        wanted = request.count or request.tensor_step
         note = f"{wanted} accelerators requested, {there} x {kind} there"
         return Refusal(Reason.NO_ACCELERATOR, note, count=wanted, there=there)
     possible = []
@@ -247,7 +246,10 @@ def _lack(
 ) -> Refusal | None:
     """What these accelerators lack for a part of the replica; None = nothing."""
     count = len(room)
-    split = request.stated_split or Split(tensor=count, pipeline=request.hosts)
+    split = request.stated_split or request.derived_split(count, request.hosts)
+    if split is None:
+        note = f"{count} accelerators on each host are no multiple of {request.tensor_step} ranks"
+        return Refusal(Reason.PARALLELISM, note)
     allocation = request.demand.least(kind, split)
     if allocation is None:
         refusal = request.demand.refusal(kind, split)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import lcm
 
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.snapshot import FleetSnapshot
@@ -16,7 +18,7 @@ from moorage.placement.baseline.terms import (
 )
 from moorage.placement.demand import CpuDemand, Demand, Split, Subject
 from moorage.placement.engine import EngineTraits
-from moorage.placement.parallelism import Parallelism, stated_parallelism
+from moorage.placement.parallelism import Parallelism
 from moorage.placement.runtime import Hardware, ImagesThere
 from moorage.spec import Distributed, ModelSpec
 
@@ -30,6 +32,7 @@ class Request:
 
     Attributes:
         stated: The parallelism that the user's arguments state; None = they state none.
+        tensor_divisors: Sizes that have to divide the tensor-parallel size, by option.
         images: Finds the hosts that have its image.
         joined_by: The mechanism that joins its hosts, if it spans several.
         ram_of_layers: Bytes of RAM for layers that are not on its accelerators.
@@ -45,6 +48,7 @@ class Request:
     images: ImagesThere
     joined_by: Distributed
     stated: Parallelism | None = None
+    tensor_divisors: Mapping[str, int] = field(default_factory=dict)
     ram_of_layers: int = 0
     layers: int = 0
     shares_image_with: Hardware | None = None
@@ -87,6 +91,22 @@ class Request:
             return None
         data = self.stated.data if self.engine.copies_share_experts else 1
         return Split(self.stated.tensor, self.stated.pipeline, data)
+
+    @property
+    def tensor_step(self) -> int:
+        """The smallest tensor-parallel size; every other one is a multiple of it."""
+        return lcm(*self.tensor_divisors.values())
+
+    def derived_split(self, count: int, hosts: int = 1) -> Split | None:
+        """How `count` accelerators on each of `hosts` hosts split the model; None = they cannot.
+
+        Each host is a pipeline stage, unless its accelerators are too few for the tensor-parallel
+        ranks: then the ranks span all hosts.
+        """
+        for split in (Split(count, hosts), Split(count * hosts)):
+            if split.tensor % self.tensor_step == 0:
+                return split
+        return None
 
     def is_own(self, release: str) -> bool:
         """Whether a claim is the model's own: of one of its releases, or of this proposal ("")."""
@@ -189,7 +209,8 @@ def request_for(
         cpu_demand=CpuDemand(subject, engine, demand.request),
         images=ImagesThere(spec, engine),
         joined_by=engine.joined_by(spec),
-        stated=stated_parallelism(spec.engine.arguments),
+        stated=engine.parallelism(spec),
+        tensor_divisors=engine.tensor_divisors(spec),
     )
     _require_possible(request)
     return request
@@ -211,6 +232,7 @@ def _require_possible(request: Request) -> None:
             f"placement.hosts: {engine.name} cannot run one replica on {request.hosts} hosts",
             suggestion="Set `engine.name: vllm`, or leave `placement.hosts` out.",
         )
+    _require_divisors(request)
     judged_by_rules = by_baseline_rules(spec) and request.listed_accelerators
     if stated and not judged_by_rules and request.count not in (None, 0, stated.world):
         raise Failure(
@@ -219,3 +241,24 @@ def _require_possible(request: Request) -> None:
             f" ({stated})",
             suggestion="Leave one of the two out.",
         )
+
+
+def _require_divisors(request: Request) -> None:
+    """Raise `BAD_SPEC` if a size does not divide the stated tensor-parallel size or number."""
+    stated, count = request.stated, request.count
+    for option, size in request.tensor_divisors.items():
+        if stated and stated.tensor % size:
+            raise Failure(
+                Cause.BAD_SPEC,
+                f"engine.args: {option} {size} does not divide {stated.tensor} tensor-parallel"
+                " ranks",
+                suggestion="Make the tensor-parallel size a multiple of it, or leave it out: it is"
+                " derived from the placement.",
+            )
+        if not stated and count and count % size:
+            raise Failure(
+                Cause.BAD_SPEC,
+                f"placement.accelerators: {count} are no multiple of {option} {size} in"
+                " engine.args",
+                suggestion=f"Take a multiple of {size}, or leave one of the two out.",
+            )

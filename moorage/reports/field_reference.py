@@ -1,5 +1,7 @@
 """Reference of the fields in users' files: type, default and meaning of each."""
 
+import re
+from collections.abc import Sequence
 from difflib import get_close_matches
 from enum import Enum
 from typing import Any
@@ -23,6 +25,9 @@ FILES: dict[str, tuple[str, type[BaseModel]]] = {
 }
 """Title and model of each kind of file, by its short name."""
 
+
+INDEX = re.compile(r"\[\d+\]")
+"""The place of an item in a list, as failures name it."""
 
 NESTED, REQUIRED = "see below", "required"
 """Type of a field with fields of its own, and the text in place of a missing default."""
@@ -53,19 +58,23 @@ class Explained(Value):
 
 
 def explain(path: str) -> Explained:
-    """Describe a field; paths in fleet and policy files begin with `fleet.` and `policy.`.
+    """Describe a field of the file that its path begins with, else of the first file that has it.
+
+    Args:
+        path: As a failure names it: `hosts[0].ports` is `hosts.ports`.
 
     Raises:
         Failure: `BAD_SETTING` where no such field exists; it suggests the nearest one.
     """
-    file, _, inner = path.strip(".").partition(".")
-    if file not in FILES:
-        file, inner = "spec", path.strip(".")
+    plain = INDEX.sub("", path.strip("."))
+    first, _, rest = plain.partition(".")
+    places = [(first, rest)] if first in FILES else [(file, plain) for file in FILES]
+    file, inner = next((place for place in places if _has(*place)), places[0])
     parts = dict(models_in(FILES[file][1]))
     holder, _, name = inner.rpartition(".")
-    fields = fields_of(parts[holder]) if holder in parts else {}
-    if inner and name not in fields:
-        raise _unknown(path, file, parts)
+    if not _has(file, inner):
+        raise _unknown(plain, [file for file, _ in places])
+    fields = fields_of(parts[holder])
     inside = fields_of(parts[inner]) if inner in parts else {}
     shown = inner if file == "spec" and inner else f"{file}.{inner}".rstrip(".")
     if not inner:
@@ -74,11 +83,17 @@ def explain(path: str) -> Explained:
     return Explained(path=shown, text=own.text, kind=own.kind, default=own.default, fields=inside)
 
 
-def _unknown(path: str, file: str, parts: dict[str, type[BaseModel]]) -> Failure:
-    start = "" if file == "spec" else f"{file}."
+def _has(file: str, inner: str) -> bool:
+    holder, _, name = inner.rpartition(".")
+    parts = dict(models_in(FILES[file][1]))
+    return not inner or (holder in parts and name in parts[holder].model_fields)
+
+
+def _unknown(path: str, files: Sequence[str]) -> Failure:
     known = [
-        f"{start}{place}.{name}".replace("..", ".").lstrip(".")
-        for place, model in parts.items()
+        f"{'' if file == 'spec' else file}.{place}.{name}".replace("..", ".").lstrip(".")
+        for file in files
+        for place, model in models_in(FILES[file][1])
         for name in model.model_fields
     ]
     ends = [one for one in known if one.rpartition(".")[2] == path.rpartition(".")[2]]

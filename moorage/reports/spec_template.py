@@ -18,7 +18,7 @@ SUGGESTED: dict[str, str] = {
     "placement": "{accelerators: auto}",
     "replicas": "1",
     "keep_alive": "never",
-    "secrets": "{HF_TOKEN: hf-token}",
+    "secrets": "{HF_TOKEN: TEAM_HF_TOKEN}",
 }
 """Fields that a new file mentions in comments, with example values."""
 

@@ -281,9 +281,9 @@ class ModelSpec(InputValue):
     )
     secrets: dict[SecretVariable, SecretName] = Field(
         {},
-        description='Secrets by name, such as `{"HF_TOKEN": "hf-team"}`: environment variable of'
-        " the engine -> name of the secret (an environment variable of the deploying process, or a"
-        " Prefect Secret block)."
+        description='Secrets by name, such as `{"HF_TOKEN": "TEAM_HF_TOKEN"}`: environment variable'
+        " of the engine -> name of the secret (an environment variable of the process that starts"
+        " the engine, or a Prefect Secret block `team-hf-token`)."
         " `HF_TOKEN` and `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN` are used"
         " for the download too.",
     )

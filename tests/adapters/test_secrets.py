@@ -58,6 +58,15 @@ def test_all_that_are_missing_are_named(prefect_server: PrefectServer) -> None:
     ):
         read_secrets(["OTHER", "NO_SUCH"])
     assert caught.value.cause is Cause.SECRET_MISSING
+    assert "block `no-such` or `export NO_SUCH=...`" in (caught.value.suggestion or "")
+
+
+@pytest.mark.server
+def test_a_name_that_no_shell_can_export_is_a_block(prefect_server: PrefectServer) -> None:
+    with temporary_settings(prefect_server.settings), pytest.raises(Failure) as caught:
+        read_secrets(["hf-token"])
+    assert "`hf-token`" in (caught.value.suggestion or "")
+    assert "export" not in (caught.value.suggestion or "")
 
 
 @pytest.mark.usefixtures("no_api")

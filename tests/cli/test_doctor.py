@@ -10,10 +10,14 @@ import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from typer.testing import CliRunner
 
+from moorage.adapters.hosts import host_diagnosis
 from moorage.cli.app import app
 from moorage.common.failures import ExitCode
+from moorage.common.units import GIB
+from moorage.inventory.snapshot import Accelerator, HostSnapshot
 
 VERSION = importlib.metadata.version
+MI300 = Accelerator(index=0, type="rocm", name="MI300X", memory_total=GIB, memory_free=GIB)
 
 
 def checks(home: Path) -> dict[str, dict[str, str]]:
@@ -39,7 +43,40 @@ def test_without_transformers_it_says_who_knows_what_models_leave_out(
 
     monkeypatch.setattr(importlib.metadata, "version", version)
     found = checks(tmp_path)["model defaults"]
-    assert (found["state"], "moorage[configs]" in found["fix"]) == ("absent", True)
+    assert (found["state"], ".[configs]" in found["fix"]) == ("absent", True)
+
+
+@pytest.mark.parametrize(
+    ("seen", "found"),
+    [
+        ({"accelerators": (MI300,) * 2}, [("ok", "2 x MI300X")]),
+        (
+            {"accelerators": (MI300,), "troubles": ("GPU 1 is split",)},
+            [("ok", "1 x MI300X"), ("broken", "GPU 1 is split")],
+        ),
+        ({}, [("absent", "none")]),
+    ],
+)
+def test_accelerators_are_named_with_their_troubles(
+    seen: dict[str, object], found: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = HostSnapshot.model_validate({"name": "local", **seen})
+    monkeypatch.setattr("moorage.cli.machine.survey_host", lambda _: host)
+    done = CliRunner().invoke(app, ["doctor", "--json"])
+    every = [one for one in json.loads(done.stdout) if one["name"] == "accelerators"]
+    assert [(one["state"], one["found"]) for one in every] == found
+
+
+def test_docker_without_the_toolkit_is_told_where_there_are_nvidia_gpus(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    card = Accelerator(index=0, type="cuda", name="L4", memory_total=GIB, memory_free=GIB)
+    host = HostSnapshot(name="local", docker="28.0", accelerators=(card,))
+    monkeypatch.setattr("moorage.cli.machine.survey_host", lambda _: host)
+    monkeypatch.setattr(host_diagnosis, "ask_daemon", lambda _: {"Runtimes": {"runc": {}}})
+    done = CliRunner().invoke(app, ["doctor", "--json"])
+    (check,) = [one for one in json.loads(done.stdout) if one["name"] == "toolkit"]
+    assert (check["state"], "nvidia-ctk" in check["fix"]) == ("absent", True)
 
 
 def test_a_configured_server_that_does_not_answer_is_broken(

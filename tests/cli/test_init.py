@@ -41,6 +41,15 @@ def test_a_new_file_holds_the_source_and_is_a_spec(
     assert (spec.name, (spec.source, spec.files)) == ("tiny", written)
 
 
+@pytest.mark.parametrize(
+    "source", ["./none", "/no/where", "~/none", "models/none", "org/none.gguf"]
+)
+def test_a_path_that_leads_nowhere_is_no_repository(folder: Path, source: str) -> None:
+    (folder / "models").mkdir()
+    assert f"no file or folder {source}" in init("tiny", source, code=2).output
+    assert not (folder / "deployments").exists()
+
+
 def test_a_path_stays_readable(folder: Path) -> None:
     (folder / "wörk dir").mkdir()
     init("tiny", "wörk dir")

@@ -11,9 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
+from moorage.adapters.hosts.processes import ProcessRuntime
 from moorage.adapters.ledger import Ledger
 from moorage.cli.app import app
 from moorage.cli.logs import added_lines
+from moorage.common.failures import Cause, Failure
+from moorage.engines.workload import Workload
 from moorage.placement.role import Role
 from moorage.releases.states import ReleaseState
 from tests.adapters.ledger.test_routes import started, switch
@@ -92,6 +95,38 @@ def test_all_replicas_are_followed_and_named(
         *(f"==> {FIRST} <==", "loaded", f"==> {SECOND} <==", "loaded"),
         *(f"==> {FIRST} <==", "200 OK"),
     ]
+
+
+@pytest.fixture
+def first_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host of the first replica does not answer."""
+    there = ProcessRuntime.logs
+
+    def logs(self: ProcessRuntime, workload: Workload, tail: int) -> str:
+        if workload.name == FIRST:
+            raise Failure(Cause.RUNTIME_UNAVAILABLE, "gpu-1 does not answer")
+        return there(self, workload, tail)
+
+    monkeypatch.setattr(ProcessRuntime, "logs", logs)
+
+
+@pytest.mark.usefixtures("first_is_away")
+def test_a_host_that_is_away_hides_no_log_of_others(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    switch(ledger, started(ledger, replicas=2))
+    write(tmp_path, SECOND, "loaded\n")
+    result = follow(monkeypatch, lambda: write(tmp_path, SECOND, "200 OK\n"), lambda: end(ledger))
+    assert result.stdout.splitlines() == ["loaded", "200 OK"]
+    assert result.stderr.count(f"no log of {FIRST}: gpu-1 does not answer") == 1
+
+
+@pytest.mark.usefixtures("first_is_away")
+def test_without_any_log_the_reason_is_the_failure(ledger: Ledger) -> None:
+    switch(ledger, started(ledger))
+    result = CliRunner().invoke(app, ["logs", "tiny"])
+    assert result.exit_code == Cause.RUNTIME_UNAVAILABLE.exit_code
+    assert "gpu-1 does not answer" in result.stderr
 
 
 @given(before=LINES, new=LINES, window=st.integers(1, 8))

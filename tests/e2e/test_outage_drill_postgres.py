@@ -39,7 +39,7 @@ class Place(Workplace):
 def place(
     tmp_path_factory: pytest.TempPathFactory, tiny_llama: Path, prefect_server: PrefectServer
 ) -> Iterator[Place]:
-    pytest.importorskip("psycopg", reason="pip install 'moorage[postgres]'", exc_type=ImportError)
+    pytest.importorskip("psycopg", reason="pip install '.[postgres]'", exc_type=ImportError)
     place = Place(tmp_path_factory.mktemp("postgres"), tiny_llama, prefect_server.environment)
     yield place
     place.close()

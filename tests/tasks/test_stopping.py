@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import cast
 
 import pytest
 
 from moorage.common.failures import Cause, Failure
+from moorage.engines.base import Busy
+from moorage.engines.registry import ENGINES
 from moorage.engines.stopping import Drained, Ending
 from moorage.engines.vllm.arguments import IN_FLIGHT
 from moorage.engines.workload import Workload
 from moorage.releases.states import ReleaseState
+from moorage.spec import EngineName
 from tasks import stopping
 from tasks.context import ledger
 from tasks.stopping import POLL_SECONDS, end_drained, until_gateways_idle, until_idle
@@ -57,9 +61,10 @@ def drained(
     drain: float = 10,
     workloads: tuple[Workload, ...] = ONE,
     signal: float = float("inf"),
+    busy: Busy = IN_FLIGHT,
 ) -> Drained:
     clock = Clock(signal)
-    how = Ending(busy=IN_FLIGHT, drain_seconds=drain, grace_seconds=1)
+    how = Ending(busy=busy, drain_seconds=drain, grace_seconds=1)
     return until_idle(workloads, how, clock.wait, clock, engine(clock, *readings))
 
 
@@ -70,6 +75,34 @@ def test_an_idle_engine_is_asked_twice_and_not_waited_for() -> None:
 def test_a_request_that_is_just_on_its_way_is_seen_the_second_time() -> None:
     found = drained(0, 1, 1, 0)
     assert (found.waited, found.left) == (True, 0)
+
+
+SGLANG = cast(Busy, ENGINES[EngineName.SGLANG].busy)
+
+
+def sglang(post: int | None, running: int = 0) -> str:
+    """Metrics of SGLang 0.5.23 (None: of 0.5.6) to a request for them, which is one over HTTP."""
+    active = 'sglang:http_requests_active{endpoint="%s",method="%s"} %d'
+    answering = [active % ("/metrics", "GET", 1), active % ("/v1/completions", "POST", post or 0)]
+    counts = [f'sglang:num_running_reqs{{pp_rank="0"}} {running}', "sglang:num_queue_reqs 0"]
+    return "\n".join([*counts, *(answering if post is not None else [])])
+
+
+@pytest.mark.parametrize(
+    ("readings", "waited", "seconds"),
+    [
+        ([sglang(0)], False, 1),
+        ([sglang(1), sglang(1), sglang(1), sglang(0)], True, 4),
+        ([sglang(1), sglang(1, running=3), sglang(0, running=3), sglang(0)], True, 4),
+        ([sglang(None, running=1), sglang(None)], True, 2),
+    ],
+    ids=["idle", "counted over HTTP alone", "counted twice", "not counted over HTTP"],
+)
+def test_requests_that_only_http_counts_are_waited_for(
+    readings: list[Reading], waited: bool, seconds: int
+) -> None:
+    found = drained(*readings, busy=SGLANG)
+    assert found == Drained(seconds=round(seconds * POLL_SECONDS, 1), waited=waited, left=0)
 
 
 def test_requests_are_waited_for_until_the_last_one_has_ended() -> None:

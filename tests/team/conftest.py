@@ -127,7 +127,7 @@ def team() -> Iterator[Team]:
     """A team's server that is not started yet. PostgreSQL's own user has to reach the folder."""
     if not sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb")):
         pytest.skip("PostgreSQL is not installed: no /usr/lib/postgresql/*/bin/initdb")
-    pytest.importorskip("psycopg", reason="psycopg is missing: pip install 'moorage[postgres]'")
+    pytest.importorskip("psycopg", reason="psycopg is missing: pip install '.[postgres]'")
     folder = Path(tempfile.mkdtemp(prefix="moorage-team-"))
     folder.chmod(0o755)
     team = Team(folder)

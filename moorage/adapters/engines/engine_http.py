@@ -8,7 +8,7 @@ import asyncio
 import os
 import re
 import ssl
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import islice
@@ -27,6 +27,9 @@ MOST_METRICS = 8 * MIB
 
 MOST_LINE, MOST_LABEL_SETS, MOST_COUNT = 1024, 2000, 2**53
 """Limits of metrics: characters of a line, number of lines, and value of a line."""
+
+LABEL = re.compile(r'(\w+)="([^"]*)"')
+"""A label in the name of a metric, with its value."""
 
 MOST_SHOWN = 200
 """Characters shown of a transport error, which may quote the engine's answer."""
@@ -162,21 +165,30 @@ def read_metrics(url: str, timeout_seconds: float) -> str:
 def metrics_total(text: str, names: Sequence[str]) -> int | None:
     """Sum of the named counts over all label sets; an engine has one label set for each rank.
 
+    A name may select label sets: `tokens_total{mode="decode"}`.
+
     None if all are missing, or if a value is not a count, such as `NaN`. Only short lines with
     these names reach the library's parser: it takes seconds and 100 MiB for a whole answer, minutes
     for one long line, and refuses an answer with one invalid line.
     """
-    wanted = "|".join(map(re.escape, names))
+    parts = [name.partition("{") for name in names]
+    selected = {name: dict(LABEL.findall(labels)) for name, _, labels in parts}
+    wanted = "|".join(map(re.escape, selected))
     found = re.finditer(rf"^(?:{wanted})[{{ \t].*$", text, re.MULTILINE)
     try:
-        counts = [_value(match) for match in islice(found, MOST_LABEL_SETS)]
+        values = [_value(match, selected) for match in islice(found, MOST_LABEL_SETS)]
     except UNREADABLE:
         return None
+    counts = [value for value in values if value is not None]
     return sum(counts) if counts else None
 
 
-def _value(line: re.Match[str]) -> int:
-    """Value in a metric's line; raises `ValueError` if it is not a count or the line is long."""
+def _value(line: re.Match[str], selected: Mapping[str, dict[str, str]]) -> int | None:
+    """Value in a metric's line; None if the labels of its name do not select it.
+
+    Raises:
+        ValueError: The value is not a count, or the line is long.
+    """
     from prometheus_client.parser import (  # noqa: PLC0415  (few who ask an engine want metrics)
         text_string_to_metric_families,
     )
@@ -184,7 +196,8 @@ def _value(line: re.Match[str]) -> int:
     if line.end() - line.start() <= MOST_LINE:
         ((sample,),) = (family.samples for family in text_string_to_metric_families(line[0]))
         if 0 <= sample.value <= MOST_COUNT:
-            return int(sample.value)
+            is_selected = selected[sample.name].items() <= sample.labels.items()
+            return int(sample.value) if is_selected else None
     raise ValueError
 
 

@@ -35,7 +35,7 @@ def check_early(spec: ModelSpec, fleet: Fleet, home: Path) -> None:
     require_engine_of_command(wanted, ENGINES)
     stated = ENGINES.get(wanted.stated_name)
     engine = stated if stated and stated.argument_rules else ENGINES[EngineName.VLLM]
-    require_ports(spec, fleet, engine.joined_by(spec))
+    require_ports(spec, fleet, engine)
     # An image without an engine's name counts as vLLM. Without both, the fleet decides on the
     # engine, and the check follows after placement.
     name = wanted.stated_name

@@ -99,7 +99,8 @@ class Admin:
         }
 
     def stop_listening(self) -> None:
-        """Accept no new connections; open connections continue."""
+        """Accept no new connections; open ones end with their present request."""
+        self._post("/healthcheck/fail")  # else kept connections would bring further requests
         self._post("/drain_listeners?graceful")
 
     def open_requests(self) -> int:

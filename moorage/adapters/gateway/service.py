@@ -133,6 +133,8 @@ class GatewayService:
         self._next_look = time.monotonic() + self._envoy.folder.pause_seconds
         if time.monotonic() >= self._next_count:
             self._next_count = time.monotonic() + COUNT_SECONDS
+            if self._options:
+                self._files.renew_certificate(self._options, self._admin)
             self._count_usage(self._admin)
             self._send_to_sleep(self._admin)
         self._report(epoch, draining, "")

@@ -30,6 +30,7 @@ from moorage.inventory.checks import (
     seconds_ahead,
 )
 from moorage.inventory.fleet import Fleet, Host
+from moorage.inventory.snapshot import HostSnapshot
 from moorage.inventory.survey.facts import HostFacts
 
 ERRORS = (*DAEMON_ERRORS, OSError, ValueError)
@@ -69,16 +70,9 @@ def _diagnose_local(host: Host) -> HostDiagnosis:
         diagnosis.checks.append(broken("reachability", seen.unreachable, fix))
         return diagnosis
     diagnosis.checks.append(fine("reachability", "this machine"))
-    facts = HostFacts(
-        cores=seen.cpus,
-        ram_total=seen.ram_total,
-        ram_free=seen.ram_free,
-        accelerators=seen.accelerators,
-        troubles=seen.troubles,
-    )
-    diagnosis.checks += judge_accelerators(facts, host.accelerators == "auto")
+    diagnosis.checks += check_accelerators(host, seen)
     if seen.docker:
-        diagnosis.checks += _docker_here(host, facts)
+        diagnosis.checks += _docker_here(host)
     else:
         diagnosis.checks.append(
             Check(name="Docker", state="absent", found="engines run as processes")
@@ -87,10 +81,24 @@ def _diagnose_local(host: Host) -> HostDiagnosis:
     return diagnosis
 
 
-def _docker_here(host: Host, facts: HostFacts) -> list[Check]:
+def check_accelerators(host: Host, seen: HostSnapshot) -> list[Check]:
+    """Check whether containers on this machine, which was surveyed, can use its accelerators."""
+    facts = HostFacts(
+        cores=seen.cpus,
+        ram_total=seen.ram_total,
+        ram_free=seen.ram_free,
+        accelerators=seen.accelerators,
+        troubles=seen.troubles,
+    )
+    checks = judge_accelerators(facts, host.accelerators == "auto")
+    if seen.docker:
+        checks += judge_toolkit(facts, tuple(ask_daemon(host.access).get("Runtimes") or ()))
+    return checks
+
+
+def _docker_here(host: Host) -> list[Check]:
     info = ask_daemon(host.access)
     checks = [_docker_version(host, info)]
-    checks += judge_toolkit(facts, tuple(info.get("Runtimes") or ()))
     with contextlib.suppress(OSError):
         checks += judge_disks(shutil.disk_usage(info["DockerRootDir"]).free, None)
     return checks

@@ -97,7 +97,7 @@ def open_database(url: str) -> Engine:
         if path:
             mark(path)
     except ImportError as error:
-        advice = "Install the driver, for PostgreSQL: pip install 'moorage[postgres]'."
+        advice = "Install the driver, for PostgreSQL: `pip install '.[postgres]'` in the checkout."
         raise Failure(Cause.LEDGER_UNAVAILABLE, f"{shown}: {error}", suggestion=advice) from error
     except UnicodeDecodeError as error:  # from SQLite's message about a damaged file
         raise unreadable(error, shown) from error

@@ -27,7 +27,8 @@ def task_runner() -> TaskRunner[Any]:
         raise Failure(
             Cause.BAD_SETTING,
             "MOORAGE_TASK_RUNNER is ray, and prefect-ray is not installed",
-            suggestion="pip install 'moorage[ray]', or leave MOORAGE_TASK_RUNNER unset.",
+            suggestion="`pip install '.[ray]'` in the checkout, or leave MOORAGE_TASK_RUNNER"
+            " unset.",
         )
     from prefect_ray import RayTaskRunner  # noqa: PLC0415  (an extra)
 

@@ -206,7 +206,7 @@ class S3Client(RemoteClient):
             raise Failure(
                 Cause.PROGRAM_MISSING,
                 f"s3://{self.repo} needs boto3: {error}",
-                suggestion="Install moorage with its extra: `pip install 'moorage[s3]'`.",
+                suggestion="Install moorage with its extra: `pip install '.[s3]'` in the checkout.",
             ) from None
         except S3_ERRORS as error:
             raise failure_of(error, f"{self.repo}/{name}" if name else self.repo) from None

@@ -105,5 +105,5 @@ def _send(run: Span, steps: Sequence[Span]) -> str:
     try:
         from moorage.adapters.system.open_telemetry import send_trace  # noqa: PLC0415  (an extra)
     except ImportError:
-        return "no trace is sent: pip install 'moorage[otel]'"
+        return "no trace is sent: `pip install '.[otel]'` in the checkout"
     return "" if send_trace(run, steps) else NOT_TAKEN

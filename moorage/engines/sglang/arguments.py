@@ -10,7 +10,7 @@ from moorage.engines.flags import Flag, default_flag, derived_flag, spec_flag
 from moorage.engines.request import LaunchRequest
 from moorage.engines.seat import claimed_accelerators
 from moorage.engines.sglang.distributed import host_flags, parallel_flags
-from moorage.engines.sglang.options import EMBEDDING, FRACTION
+from moorage.engines.sglang.options import ALGORITHM, ALGORITHMS, EMBEDDING, FRACTION
 from moorage.inventory.claims import Resource
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import Seat
@@ -21,17 +21,17 @@ IN_FLIGHT = Busy(
     path="/metrics",
     running="sglang:num_running_reqs",
     waiting="sglang:num_queue_reqs",
-    generated="sglang:generation_tokens_total",
-    progress=("sglang:generation_tokens_total",),
+    answering='sglang:http_requests_active{method="POST"}',
+    generated='sglang:realtime_tokens_total{mode="decode",pp_rank="0"}',
+    progress=("sglang:realtime_tokens_total", "sglang:generation_tokens_total"),
 )
-"""As of SGLang 0.5.23 (`observability/metrics_collector.py`); its API key does not guard them."""
+"""As of SGLang 0.5.23 (`observability/metrics_collector.py`); its API key does not guard them.
 
-ALGORITHMS = {
-    DraftMethod.NGRAM: "NGRAM",
-    DraftMethod.MTP: "NEXTN",
-    DraftMethod.EAGLE3: "EAGLE3",
-    DraftMethod.DRAFT_MODEL: "STANDALONE",
-}
+The running requests change after a prefill, which they do not count yet, and then with every 40th
+step. So a request is in none of the two for seconds. The generated tokens change with each step, on
+each pipeline stage; `sglang:generation_tokens_total` only when a request ends. SGLang 0.5.6 has
+neither of the exact ones.
+"""
 
 
 def derived_flags(request: LaunchRequest) -> tuple[Flag, ...]:
@@ -78,7 +78,7 @@ def speculative_flags(speculative: SpeculativeSpec | None, draft: str) -> tuple[
     """Algorithm, draft model and lengths; a chain of n steps is verified as n + 1 tokens."""
     if speculative is None:
         return ()
-    words = {"--speculative-algorithm": ALGORITHMS[speculative.method]}
+    words = {ALGORITHM: ALGORITHMS[speculative.method]}
     if draft:
         words["--speculative-draft-model-path"] = draft
     if speculative.tokens and speculative.method == DraftMethod.NGRAM:

@@ -1,10 +1,62 @@
 """How accelerators and hosts share a replica of SGLang."""
 
-from moorage.common.failures import Cause, Failure
+from math import lcm
+
 from moorage.engines.flags import Flag, derived_flag
 from moorage.engines.launch import host_port
 from moorage.engines.request import LaunchRequest
-from moorage.engines.sglang.options import ALIASES, DATA, PIPELINE, TENSOR
+from moorage.engines.sglang.options import (
+    ALIASES,
+    ATTENTION_DATA,
+    DATA,
+    DP_ATTENTION,
+    EXPERTS,
+    PIPELINE,
+    TENSOR,
+)
+from moorage.placement.parallelism import Parallelism, positive_size, stated_parallelism
+from moorage.spec.arguments import EngineArguments
+
+DIVISORS = (ATTENTION_DATA, "--attn-cp-size", EXPERTS, "--moe-dp-size")
+"""Sizes of groups within the tensor-parallel ranks (`arg_groups/parallel_hook.py`, 0.5.23)."""
+
+
+MEETING_PORTS = 14
+"""Ports from `--dist-init-addr` on that groups of attention take.
+
+Source: `PortArgs.init_new` and `DP_ATTENTION_HANDSHAKE_PORT_DELTA` of `server_args.py`, 0.5.23.
+"""
+
+
+def divisors(args: EngineArguments) -> dict[str, int]:
+    """Stated sizes that have to divide the tensor-parallel size, by option.
+
+    With `--enable-dp-attention`, SGLang reads the data-parallel size as the one of the attention,
+    unless that is stated too (`handle_deprecated_dp_attention`).
+    """
+    sizes = {name: positive_size(args, name, *ALIASES[name]) or 1 for name in DIVISORS}
+    if args.has(DP_ATTENTION) and sizes[ATTENTION_DATA] == 1:
+        sizes[DATA] = positive_size(args, DATA) or 1
+    return {name: size for name, size in sizes.items() if size > 1}
+
+
+def divides_attention(args: EngineArguments) -> bool:
+    """Whether the tensor-parallel ranks are several groups of attention."""
+    return not divisors(args).keys().isdisjoint((ATTENTION_DATA, DATA))
+
+
+def copies(args: EngineArguments) -> int:
+    """Data-parallel copies of the model; groups within the tensor-parallel ranks are none."""
+    return 1 if DATA in divisors(args) else positive_size(args, DATA) or 1
+
+
+def parallelism(args: EngineArguments) -> Parallelism | None:
+    """The sizes that the user states; an open tensor-parallel size follows from the others."""
+    stated, within = stated_parallelism(args), divisors(args)
+    if stated is None or (DATA in within and not args.states(TENSOR, PIPELINE)):
+        return None
+    tensor = stated.tensor if args.states(TENSOR) else lcm(*within.values())
+    return stated.model_copy(update={"tensor": tensor, "data": copies(args)})
 
 
 def parallel_flags(request: LaunchRequest) -> tuple[Flag, ...]:
@@ -13,8 +65,6 @@ def parallel_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     reason = f"{seat.tensor * seat.pipeline} accelerators"
     if request.spans_hosts:
         reason += f" on {len(request.peers)} hosts"
-    if request.spec.engine.arguments.states(DATA):
-        return ()
     sizes = {TENSOR: seat.tensor, PIPELINE: seat.pipeline}
     return tuple(derived_flag(reason, name, str(size)) for name, size in sizes.items() if size > 1)
 
@@ -22,7 +72,7 @@ def parallel_flags(request: LaunchRequest) -> tuple[Flag, ...]:
 def host_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     """Number of hosts, the seat's position, and the meeting address: a port the leader claims."""
     if not request.spans_hosts:
-        return ()
+        return _own_address(request)
     leader, links = request.peers[0], request.peers[0].seat.links
     assert links is not None
     reason = f"host {request.seat.position} of {len(request.peers)} that share ranks"
@@ -34,40 +84,10 @@ def host_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     return tuple(derived_flag(reason, name, value) for name, value in values.items())
 
 
-def copies_refusal(request: LaunchRequest) -> Failure | None:
-    """Why later adapters are impossible: with data-parallel copies, SGLang fails to load them."""
-    copies = request.spec.engine.arguments.whole_number(DATA) or 1
-    if request.spec.lora_updates is None or copies <= 1:
-        return None
-    return Failure(
-        Cause.BAD_SPEC,
-        f"lora_updates: SGLang does not load adapters later with {DATA} above 1",
-        suggestion=f"Leave {DATA} or `lora_updates` out; `replicas` serves more.",
-    )
-
-
-def spanning_refusal(request: LaunchRequest) -> Failure | None:
-    """Why SGLang refuses the sizes over several hosts, or placement did not read them."""
-    for name in (TENSOR, PIPELINE, DATA):
-        written = [short for short in ALIASES[name] if request.spec.engine.arguments.states(short)]
-        if written:
-            return Failure(
-                Cause.BAD_SPEC,
-                f"engine.args: {written[0]} is not counted with when the model is placed",
-                suggestion=f"Write {name}, or leave it out: it is derived from the placement.",
-            )
-    if request.spans_hosts and (request.spec.engine.arguments.whole_number(DATA) or 1) > 1:
-        return Failure(
-            Cause.BAD_SPEC,
-            f"engine.args: {DATA}: SGLang runs no data-parallel copies over several hosts",
-            suggestion="Use `replicas`, or `--attn-dp-size` for data-parallel attention.",
-        )
-    counts = {len(peer.seat.accelerators) for peer in request.peers}
-    if len(counts) > 1:
-        return Failure(
-            Cause.BAD_SPEC,
-            "SGLang gives every host of a replica the same number of ranks, and these hosts have "
-            + ", ".join(str(len(peer.seat.accelerators)) for peer in request.peers),
-            suggestion="Name hosts with as many accelerators each in `placement.accelerators`.",
-        )
-    return None
+def _own_address(request: LaunchRequest) -> tuple[Flag, ...]:
+    """Without it, SGLang derives ports from its serving port that nobody claimed."""
+    links = request.seat.links
+    if links is None:
+        return ()
+    reason = f"{1 + links.derived} ports from here on are claimed for groups of attention"
+    return (derived_flag(reason, "--dist-init-addr", host_port("127.0.0.1", links.master)),)

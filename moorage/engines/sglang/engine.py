@@ -1,5 +1,6 @@
 """The SGLang server as an engine."""
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from moorage.common.failures import Failure
@@ -13,10 +14,17 @@ from moorage.engines.request import LaunchRequest
 from moorage.engines.schema.argument import Rules
 from moorage.engines.sglang.arguments import IN_FLIGHT, derived_flags
 from moorage.engines.sglang.causes import LOG_CAUSES
-from moorage.engines.sglang.distributed import copies_refusal, spanning_refusal
+from moorage.engines.sglang.distributed import (
+    MEETING_PORTS,
+    divides_attention,
+    divisors,
+    parallelism,
+)
 from moorage.engines.sglang.options import ALIASES, RESERVED_OPTIONS
+from moorage.engines.sglang.refusals import refusal_of
 from moorage.engines.updates import AdapterUpdates
 from moorage.models.profile import ModelProfile
+from moorage.placement.parallelism import Parallelism
 from moorage.readiness.protocol import Phase, Probe
 from moorage.spec import EngineName, Mode, ModelSpec, ProbeSpec
 
@@ -49,6 +57,18 @@ class Sglang(Engine):
     argument_rules = Rules(title="SGLang", reserved=RESERVED_OPTIONS)
     log_causes = LOG_CAUSES
 
+    def parallelism(self, spec: ModelSpec) -> Parallelism | None:
+        """The stated sizes; `--enable-dp-attention` makes no copies of the model."""
+        return parallelism(spec.engine.arguments)
+
+    def tensor_divisors(self, spec: ModelSpec) -> Mapping[str, int]:
+        """The groups within the tensor-parallel ranks: of attention and of experts."""
+        return divisors(spec.engine.arguments)
+
+    def meeting_ports(self, spec: ModelSpec) -> int:
+        """The ports of groups of attention, which talk over TCP on one host too."""
+        return MEETING_PORTS if divides_attention(spec.engine.arguments) else 0
+
     def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
         """The weights alone, as it is never placed on CPU."""
         return profile.weight_bytes, 0
@@ -79,8 +99,8 @@ class Sglang(Engine):
         )
 
     def refusal(self, request: LaunchRequest) -> Failure | None:
-        """Refuses sizes with which SGLang cannot start, or cannot load adapters."""
-        return spanning_refusal(request) or copies_refusal(request)
+        """Refuses sizes, drafts and adapters with which SGLang cannot start."""
+        return refusal_of(request)
 
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
         """Warnings about adapters, their names, and a server without a key."""

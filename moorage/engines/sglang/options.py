@@ -1,16 +1,32 @@
 """SGLang's options: other names, and options that fields of the spec replace."""
 
 from moorage.engines.schema.argument import ReservedOption
+from moorage.spec.model import DraftMethod
 
 TENSOR, PIPELINE = "--tensor-parallel-size", "--pipeline-parallel-size"
 DATA = "--data-parallel-size"
+ATTENTION_DATA, EXPERTS = "--attn-dp-size", "--ep-size"
+DP_ATTENTION = "--enable-dp-attention"
 FRACTION = "--mem-fraction-static"
 EMBEDDING = "--is-embedding"
+ALGORITHM = "--speculative-algorithm"
+
+ALGORITHMS = {
+    DraftMethod.NGRAM: "NGRAM",
+    DraftMethod.MTP: "NEXTN",
+    DraftMethod.EAGLE3: "EAGLE3",
+    DraftMethod.DRAFT_MODEL: "STANDALONE",
+}
+"""Values of `--speculative-algorithm`."""
 
 ALIASES: dict[str, tuple[str, ...]] = {
     TENSOR: ("--tp-size", "--tp"),
     PIPELINE: ("--pp-size", "--pp"),
     DATA: ("--dp-size", "--dp"),
+    ATTENTION_DATA: ("--attention-data-parallel-size",),
+    "--attn-cp-size": ("--attention-context-parallel-size",),
+    EXPERTS: ("--ep", "--expert-parallel-size"),
+    "--moe-dp-size": ("--moe-data-parallel-size",),
     "--model-path": ("--model",),
     "--dist-init-addr": ("--nccl-init-addr",),
     "--speculative-draft-model-path": ("--speculative-draft-model",),
@@ -40,7 +56,7 @@ OVERRIDING: dict[str, tuple[str, ...]] = {
     "placement.policy": (FRACTION,),
     "lora": ("--enable-lora", "--lora-paths", "--max-loras-per-batch", "--max-lora-rank"),
     "lora_updates": ("--lora-target-modules",),
-    "speculative": ("--speculative-algorithm", "--speculative-draft-model-path"),
+    "speculative": (ALGORITHM, "--speculative-draft-model-path"),
     "trust_remote_code": ("--trust-remote-code",),
     "revision": ("--revision",),
 }

@@ -178,6 +178,22 @@ def test_what_is_in_flight_is_added_up_over_ranks_and_kinds(text: str, count: in
 
 
 @pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("tokens_total", 11),
+        ('tokens_total{mode="decode"}', 8),
+        ('tokens_total{mode="decode",rank="1"}', 3),
+        ('tokens_total{mode="encode"}', None),
+        ("tokens", None),
+    ],
+)
+def test_a_name_selects_label_sets(name: str, count: int | None) -> None:
+    lines = (("decode", 0, 5), ("decode", 1, 3), ("prefill", 0, 3))
+    text = "\n".join(f'tokens_total{{rank="{at}",mode="{mode}"}} {n}' for mode, at, n in lines)
+    assert metrics_total(text, [name]) == count
+
+
+@pytest.mark.parametrize(
     "value",
     [
         *("NaN", "+Inf", "-1", "1e999", "1e300", "many", "1_0", "0x10", "\u0665\u0665x"),

@@ -17,7 +17,10 @@ from moorage.spec import EngineName
 from tests.adapters.engines.test_engine_stream import Send, engine
 from tests.hostile_engine import DRIPPING, MISBEHAVIOURS, HostileEngine
 
-VLLM, LLAMA = (cast(Busy, ENGINES[name].busy) for name in (EngineName.VLLM, EngineName.LLAMA_CPP))
+VLLM, LLAMA, SGLANG = (
+    cast(Busy, ENGINES[name].busy)
+    for name in (EngineName.VLLM, EngineName.LLAMA_CPP, EngineName.SGLANG)
+)
 LONGEST_SECONDS = LOAD_SECONDS + 1.0
 """Room for a machine with other work."""
 
@@ -26,6 +29,15 @@ def metrics(busy: Busy, running: int, waiting: int, generated: int) -> str:
     """An answer; an engine without a counter of tokens leaves it out."""
     lines = [f"{busy.running} {running}", f"{busy.waiting} {waiting}"]
     return "\n".join([*lines, f"{busy.generated} {generated}"][: 3 if busy.generated else 2])
+
+
+def of_sglang(decoded: int) -> str:
+    """Two pipeline stages after these steps; the tokens of a request count late elsewhere."""
+    tokens = 'sglang:realtime_tokens_total{mode="%s",pp_rank="%d"} %d'
+    late = ["sglang:num_running_reqs 1", "sglang:num_queue_reqs 0"]
+    late += ["sglang:generation_tokens_total 9"]
+    prefilled = [tokens % ("prefill_compute", stage, 7 * decoded) for stage in (0, 1)]
+    return "\n".join([*late, *prefilled, *(tokens % ("decode", at, decoded) for at in (0, 1))])
 
 
 @pytest.mark.parametrize(
@@ -57,13 +69,20 @@ def test_an_engine_tells_its_requests(busy: Busy, answers: list[str], load: Engi
         assert loads_of([[answering(running, busy, iter(answers))]]) == [load]
 
 
-def test_tokens_have_the_rate_between_two_answers() -> None:
-    answers = iter([metrics(VLLM, 2, 1, 1000), metrics(VLLM, 2, 1, 1100)])
+@pytest.mark.parametrize(
+    ("busy", "answers"),
+    [
+        (VLLM, [metrics(VLLM, 1, 0, 1000), metrics(VLLM, 1, 0, 1100)]),
+        (SGLANG, [of_sglang(1000), of_sglang(1100)]),
+    ],
+    ids=["vllm", "sglang"],
+)
+def test_tokens_have_the_rate_between_two_answers(busy: Busy, answers: list[str]) -> None:
     began = time.monotonic()
     with ExitStack() as running:
-        [load] = loads_of([[answering(running, VLLM, answers)]])
+        [load] = loads_of([[answering(running, busy, iter(answers))]])
     seconds = time.monotonic() - began
-    assert (load.running, load.waiting, load.why) == (2, 1, "")
+    assert (load.running, load.waiting, load.why) == (1, 0, "")
     assert load.tokens_per_second is not None
     assert 100 / seconds < load.tokens_per_second <= 100 / 0.35
 

@@ -1,4 +1,4 @@
-"""The certificate of a gateway that Envoy does not read from files."""
+"""The certificate of a gateway."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_a_secret_holds_the_chain_and_its_key_in_any_order(
 ) -> None:
     monkeypatch.setenv("GATEWAY_TLS", "\n".join(order))
     options = GatewayOptions(tls_secret="GATEWAY_TLS")
-    assert read_pem(options, sees_files=True) == (f"{ONE}\n{TWO}", KEY)
+    assert read_pem(options) == (f"{ONE}\n{TWO}", KEY)
 
 
 @pytest.mark.parametrize(
@@ -33,20 +33,19 @@ def test_a_secret_that_lacks_one_of_them_is_refused(
 ) -> None:
     monkeypatch.setenv("GATEWAY_TLS", content)
     with pytest.raises(Failure, match=f"GATEWAY_TLS lacks a {lacks}") as refused:
-        read_pem(GatewayOptions(tls_secret="GATEWAY_TLS"), sees_files=True)
+        read_pem(GatewayOptions(tls_secret="GATEWAY_TLS"))
     assert refused.value.cause is Cause.GATEWAY_REFUSED
 
 
-def test_files_are_read_where_envoy_does_not_see_them(tmp_path: Path) -> None:
+def test_its_files_are_read(tmp_path: Path) -> None:
     chain, key = tmp_path / "a.crt", tmp_path / "a.key"
     options = GatewayOptions(tls_certificate=str(chain), tls_key=str(key))
-    assert read_pem(options, sees_files=True) is None
     with pytest.raises(Failure, match="No such file"):
-        read_pem(options, sees_files=False)
+        read_pem(options)
     chain.write_text(ONE)
     key.write_text(KEY)
-    assert read_pem(options, sees_files=False) == (ONE, KEY)
+    assert read_pem(options) == (ONE, KEY)
 
 
 def test_without_tls_there_is_nothing_to_read() -> None:
-    assert read_pem(GatewayOptions(), sees_files=False) is None
+    assert read_pem(GatewayOptions()) is None

