@@ -126,14 +126,22 @@ def host_variables(request: LaunchRequest) -> Iterator[Variable]:
     yield from _interface(request, own)
 
 
+RESERVED = 10
+"""Ports from `VLLM_DP_MASTER_PORT` on that vLLM never takes for itself; with the first port of its
+own among them, versions before August 2026 search without end (vLLM pull request 50965)."""
+
+
 def _native(request: LaunchRequest) -> Iterator[Variable]:
-    """Ports; without a common first port if ranks span hosts, as their workers would collide."""
+    """Ports; without a common first port if ranks span hosts, as their workers would collide.
+
+    A follower's first port may be one that vLLM keeps for the leader: without it vLLM takes others.
+    """
     shape = topology_of(request).shape
     ports = link_ports(request, PORTS_OF_SHAPE[shape])
     if shape != Shape.MP_ONLY:
         reason = "where the data-parallel ranks meet"
         yield _derived("VLLM_DP_MASTER_PORT", str(ports["joining"]), reason)
-    if shape == Shape.DP_ONLY:
+    if shape == Shape.DP_ONLY and not 0 <= ports["own"] - ports["joining"] < RESERVED:
         yield _derived("VLLM_PORT", str(ports["own"]), "first port of the engine's own")
 
 
