@@ -56,7 +56,7 @@ async def sole_flow(
 
 ELSEWHERE = (
     "To deploy the model elsewhere before its host is back, list the host under `avoid` in the"
-    " fleet file."
+    " fleet file, and keep it under `hosts`."
 )
 
 

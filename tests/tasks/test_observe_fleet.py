@@ -10,7 +10,7 @@ import pytest
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import planned_workload
 from moorage.engines.workload import Workload
-from moorage.inventory.fleet import Fleet
+from moorage.inventory.fleet import Avoided, Fleet
 from moorage.operations.reconcile.counts import RUN, ReconcileCount
 from moorage.operations.reconcile.decisions import decide
 from moorage.operations.reconcile.observed_workload import ObservedWorkload, Place
@@ -158,6 +158,18 @@ def test_a_reconcile_of_a_site_decides_nothing_about_the_hosts_of_another(
     of_another = {one.name for one in fleet.hosts if one.labels.get("site", site) != site}
     assert not site or not of_another & {place.host for place in hosts.asked}
     assert ("b" in ledger().unseen_hosts.unseen()) == (expected == ["mark unreachable"])
+
+
+@pytest.mark.usefixtures("hosts")
+@pytest.mark.parametrize(("avoided", "expected"), [("b", "replace"), ("a", "restart")])
+def test_what_died_on_a_host_that_the_fleet_avoids_is_deployed_elsewhere(
+    avoided: str, expected: str
+) -> None:
+    serves_on("b")
+    fleet = fleet_of(a="", b="").model_copy(update={"avoid": (Avoided(host=avoided),)})
+    cluster = _cluster_state(fleet, keep=True)
+    assert [one.kind for one in decide(cluster)] == [expected]
+    assert cluster.hosts == {"a", "b"} - {avoided}
 
 
 def test_a_site_that_was_away_does_not_count_the_reconciles_of_others(

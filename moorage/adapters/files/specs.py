@@ -16,7 +16,7 @@ from moorage.adapters.system.os_errors import unwritten
 from moorage.common.failures import Cause, Failure
 from moorage.common.strict_yaml import LARGEST_TEXT, YamlError, decode, places
 from moorage.inventory.fleet import Fleet
-from moorage.reports.problems import Problem, excerpt, problems_of
+from moorage.reports.problems import Problem, excerpt, nearest_of, problems_of
 from moorage.spec import ModelSpec
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -89,13 +89,34 @@ def load_fleet(path: Path | None, spec_file: Path | None = None) -> Fleet:
     """
     if path is None and spec_file is not None and (found := spec_file.parent / FLEET_FILE).exists():
         path = found
-    return load_file(path, Fleet, Cause.BAD_FLEET) if path is not None else Fleet()
+    if path is None:
+        return Fleet()
+    text = _text(path, Cause.BAD_FLEET)
+    fleet = _loaded(_mapping(text, path, Cause.BAD_FLEET), text, Fleet, path, Cause.BAD_FLEET)
+    if problems := [problem.placed(places(text)) for problem in _unknown_avoided(fleet, path)]:
+        raise InvalidFile(Cause.BAD_FLEET, problems)
+    return fleet
 
 
 def load_file(path: Path, model: type[Model], cause: Cause) -> Model:
     """Read a file as a model; raises `InvalidFile` with the cause and every mistake."""
     text = _text(path, cause)
     return _loaded(_mapping(text, path, cause), text, model, path, cause)
+
+
+def _unknown_avoided(fleet: Fleet, path: Path) -> Iterator[Problem]:
+    """Avoided hosts that a file does not list.
+
+    `Fleet` itself allows them: a reconcile avoids the host of a release that its fleet lost.
+    """
+    names = [host.name for host in fleet.hosts]
+    for at, one in enumerate(fleet.avoid):
+        if one.host not in names:
+            message = (
+                f"found {one.host}, which is no host of this fleet; keep it under `hosts`, too."
+            )
+            field, near = f"avoid[{at}].host", nearest_of(one.host, names)
+            yield Problem(file=str(path), path=field, found=one.host, message=message, nearest=near)
 
 
 def _sources(content: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:

@@ -73,6 +73,7 @@ class ClusterState:
 
     Attributes:
         hosts: Reachable hosts of the fleet, on which models may be placed.
+        avoid: Hosts and accelerators that the fleet itself avoids.
         foreign_hosts: Hosts that are left to the reconcile of another site; nothing is decided
             about releases there.
         busy: By model, the holder of its lock.
@@ -87,6 +88,7 @@ class ClusterState:
     observations: tuple[Observation, ...] = ()
     records: tuple[RepairRecord, ...] = ()
     hosts: frozenset[str] = frozenset()
+    avoid: tuple[Avoided, ...] = ()
     foreign_hosts: frozenset[str] = frozenset()
     busy: Mapping[str, str] = field(default_factory=dict)
     sleepers: Mapping[str, str] = field(default_factory=dict)

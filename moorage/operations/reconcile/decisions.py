@@ -1,11 +1,12 @@
 """Decide the actions that bring ledger and hosts into agreement."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from moorage.common.units import human_seconds
+from moorage.engines.workload import Workload
 from moorage.inventory.fleet import Avoided
 from moorage.operations.reconcile.actions import Action, ActionKind
 from moorage.operations.reconcile.cluster_state import (
@@ -174,6 +175,9 @@ def _dead(status: ReleaseStatus) -> Action:
         return _action(
             status, ActionKind.WAIT, f"{why}; start {record.attempts + 1} not before {when}"
         )
+    if hosts := _drained(status):
+        reason = f"{why}; the fleet avoids its place on {', '.join(hosts)}"
+        return _action(status, ActionKind.REPLACE, reason)
     if avoid := _avoided(status):
         reason = f"{why}; started {record.attempts} times in a row"
         return _action(status, ActionKind.REPLACE, reason, avoid=avoid)
@@ -189,6 +193,32 @@ def _states(dead: Mapping[str, str]) -> str:
     return "; ".join(f"{name}: {state}" for name, state in dead.items())
 
 
+def _drained(status: ReleaseStatus) -> tuple[str, ...]:
+    """Hosts where the fleet avoids what a dead workload used; empty = restart it in its place.
+
+    After a replacement that failed it is restarted once, so that it serves where nothing else can.
+    """
+    cluster, record, placement = status.cluster, status.record, status.own.placement
+    if not (status.restart.elsewhere and cluster.hosts) or record.elsewhere > record.attempts:
+        return ()
+    seats = placement.seats if placement else ()
+    used = {(seat.host, seat.replica): set(seat.accelerators) for seat in seats}
+    there = {(one.host, one.replica) for one in _lost(status)}
+    avoided = {
+        place.host
+        for place in cluster.avoid
+        for host, replica in there
+        if host == place.host
+        and (not place.accelerators or used.get((host, replica), set()) & {*place.accelerators})
+    }
+    return tuple(sorted(avoided))
+
+
+def _lost(status: ReleaseStatus) -> Iterator[Workload]:
+    """Its dead workloads; all of them if it runs and does not answer."""
+    return (one for one in status.workloads if one.name in status.dead or not status.dead)
+
+
 def _avoided(status: ReleaseStatus) -> tuple[Avoided, ...]:
     """Places to avoid when a dead release is replaced; empty = restart it in its place.
 
@@ -200,7 +230,7 @@ def _avoided(status: ReleaseStatus) -> tuple[Avoided, ...]:
     why = f"{own.id} died there {record.attempts + 1} times"
     if status.seats and not record.elsewhere:
         return tuple(seat.model_copy(update={"reason": why}) for seat in status.seats)
-    hosts = {one.host for one in status.workloads if one.name in status.dead or not status.dead}
+    hosts = {one.host for one in _lost(status)}
     if not status.cluster.hosts - hosts:
         return ()
     return tuple(Avoided(host=host, reason=why) for host in sorted(hosts))

@@ -217,6 +217,12 @@ def test_a_given_fleet_file_wins(write: Write) -> None:
         ("hosts: []\n", "at least 1 item"),
         ("hosts: [{nam: a}]\n", "Did you mean 'name'?"),
         ("- a\n", "must hold keys and values, found ['a']"),
+        (
+            "hosts: [{name: gpu-5}]\navoid:\n- host: gpu-5\n- host: gpu-05\n",
+            "fleet.yaml:4:3: avoid[1].host: found gpu-05, which is no host of this fleet; keep it"
+            " under `hosts`, too. Did you mean 'gpu-5'?",
+        ),
+        ("avoid: [{host: far-away}]\n", "avoid[0].host: found far-away, which is no host"),
     ],
 )
 def test_a_fleet_with_mistakes_is_refused(write: Write, text: str, words: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from moorage.inventory.fleet import Avoided
 from moorage.operations.reconcile.cluster_state import ClusterState, Patience, RepairRecord
 from moorage.operations.reconcile.decisions import decide
 from moorage.releases.states import ReleaseState
@@ -36,6 +37,11 @@ def kept(**values: Any) -> dict[str, Any]:
     return {"records": (RepairRecord(release="tiny.v1", **values),)}
 
 
+def on_accelerator(index: int) -> Avoided:
+    return Avoided(host="gpu-1", accelerators=(index,))
+
+
+AVOIDED = Avoided(host="gpu-1", reason="service")
 GONE = {"observations": (observed(),)}
 DIED = {"observations": (observed(dead()),)}
 AWAY = {"observations": (unreachable(),)}
@@ -110,6 +116,55 @@ CASES: dict[str, tuple[ClusterState, list[str]]] = {
     ),
     "what died too often, and is to stay where it is": (
         a_world(a_standing(restart=STAYS), **DIED, **kept(attempts=9)),
+        ["restart"],
+    ),
+    "what died where the fleet avoids the host": (
+        a_world(a_standing(), **DIED, avoid=(AVOIDED,)),
+        ["replace"],
+    ),
+    "what is silent where the fleet avoids the host": (
+        a_world(a_standing(), **kept(missed=2), avoid=(AVOIDED,)),
+        ["replace"],
+    ),
+    "what runs where the fleet avoids the host": (
+        a_world(a_standing(), **kept(probed_at=NOON), avoid=(AVOIDED,)),
+        [],
+    ),
+    "what died where the fleet avoids another host": (
+        a_world(a_standing(), **DIED, avoid=(Avoided(host="gpu-2"),)),
+        ["restart"],
+    ),
+    "what died on an accelerator that the fleet avoids": (
+        a_world(a_standing(on_gpu=True), **DIED, avoid=(on_accelerator(0),)),
+        ["replace"],
+    ),
+    "what died next to an accelerator that the fleet avoids": (
+        a_world(a_standing(on_gpu=True), **DIED, avoid=(on_accelerator(1),)),
+        ["restart"],
+    ),
+    "what died where the fleet avoids the host, and could not be placed elsewhere": (
+        a_world(a_standing(), **DIED, **kept(elsewhere=1), avoid=(AVOIDED,)),
+        ["restart"],
+    ),
+    "what died where the fleet avoids the host, after that restart": (
+        a_world(a_standing(), **DIED, **kept(attempts=1, elsewhere=1), avoid=(AVOIDED,)),
+        ["replace"],
+    ),
+    "what died where the fleet avoids the host, and waits": (
+        a_world(
+            a_standing(),
+            **DIED,
+            **kept(attempts=1, not_before=NOON + timedelta(seconds=5)),
+            avoid=(AVOIDED,),
+        ),
+        ["wait"],
+    ),
+    "what died where the fleet avoids the only host": (
+        a_world(a_standing(), **DIED, avoid=(AVOIDED,), hosts=frozenset()),
+        ["restart"],
+    ),
+    "what died where the fleet avoids the host, and is to stay where it is": (
+        a_world(a_standing(restart=STAYS), **DIED, avoid=(AVOIDED,)),
         ["restart"],
     ),
     "what died and is not to be started again": (

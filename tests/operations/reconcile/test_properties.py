@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from moorage.inventory.fleet import Avoided
 from moorage.operations.reconcile.actions import ActionKind, not_before
 from moorage.operations.reconcile.cluster_state import (
     ClusterState,
@@ -92,6 +93,7 @@ def worlds(draw: st.DrawFn) -> ClusterState:
         observations=(place,),
         records=tuple(draw(records(model)) for model in NAMES if draw(st.booleans())),
         hosts=draw(st.sampled_from([frozenset({"gpu-1"}), frozenset({"gpu-1", "gpu-2"})])),
+        avoid=draw(st.sampled_from([(), (Avoided(host="gpu-1"),)])),
         took_over=frozenset(f"{model}.v2" for model in NAMES if draw(st.booleans())),
         busy={one.model: "flow run x" for one in releases if draw(st.integers(0, 2)) == 2},
     )
