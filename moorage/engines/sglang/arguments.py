@@ -1,7 +1,6 @@
 """SGLang's derived arguments, in their order on the command line."""
 
 import json
-from math import ceil
 
 from moorage.engines.base import Busy
 from moorage.engines.command_line import batch_flags, length_flags
@@ -10,9 +9,13 @@ from moorage.engines.flags import Flag, default_flag, derived_flag, spec_flag
 from moorage.engines.request import LaunchRequest
 from moorage.engines.seat import claimed_accelerators
 from moorage.engines.sglang.distributed import host_flags, parallel_flags
-from moorage.engines.sglang.options import EMBEDDING, FRACTION
+from moorage.engines.sglang.options import CHUNK, EMBEDDING
 from moorage.inventory.claims import Resource
+from moorage.inventory.snapshot import Accelerator
+from moorage.memory.need import Need
+from moorage.memory.static_part import FRACTION, after_cache, before_loading, least_static
 from moorage.models.profile import ModelProfile
+from moorage.placement.fit import claimed_amounts
 from moorage.placement.placement import Seat
 from moorage.spec import Mode
 from moorage.spec.model import DraftMethod, SpeculativeSpec
@@ -36,9 +39,10 @@ ALGORITHMS = {
 
 def derived_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     """Everything between the model and the user's own arguments."""
-    trusted, step = request.spec.trust_remote_code, tuple[Flag, ...]()
-    if request.profile.mode != Mode.RERANKING:  # its prompts are never cut
-        step = batch_flags(request, "--chunked-prefill-size", "--max-running-requests")
+    trusted = request.spec.trust_remote_code
+    step = batch_flags(request, CHUNK, "--max-running-requests")
+    if request.profile.mode == Mode.RERANKING:  # its prompts are never cut
+        step = tuple(flag for flag in step if flag.tokens[0] != CHUNK)
     return (
         *length_flags(request, "--context-length"),
         *parallel_flags(request),
@@ -65,7 +69,7 @@ def mode_flags(profile: ModelProfile) -> tuple[Flag, ...]:
         Mode.RERANKING: (
             (EMBEDDING,),
             ("--disable-radix-cache",),
-            ("--chunked-prefill-size", "-1"),
+            (CHUNK, "-1"),
         ),
     }
     return tuple(
@@ -124,30 +128,37 @@ def _memory(request: LaunchRequest) -> tuple[Flag, ...]:
     )
 
 
-DYNAMIC = ("activation", "cuda_graphs", "buffers")
-"""Terms of a prediction that SGLang takes from the memory outside the fraction."""
-
 STEPS = 1000
 LARGEST = 0.99
 
 
 def _static_fraction(request: LaunchRequest) -> float | None:
-    """The smallest `--mem-fraction-static`, in thousandths, that holds weights and cache.
+    """The `--mem-fraction-static`, in thousandths, whose part of the free memory is the claim's.
 
     SGLang 0.5.23 sizes its cache as `free after loading - free before loading x (1 - fraction)`
     (`mem_cache/kv_cache_configurator.py`, `_profile_available_bytes`). So the fraction applies to
-    the memory that is free at the start, not to the whole accelerator.
+    the memory that is free at the start, not to the whole accelerator. It is rounded down, which
+    leaves what is taken later its memory, unless weights and cache then have too little.
     """
     seat = request.seat
     if not seat.accelerators or seat.need is None:
         return None
-    free = min(
-        item.memory_total - _others(request, item.index) - seat.need.outside
-        for item in claimed_accelerators(request)
-    )
+    free = min(_free(request, item, seat.need) for item in claimed_accelerators(request))
     if free <= 0:
         return LARGEST
-    return min(LARGEST, max(1, ceil(_static(seat) / free * STEPS)) / STEPS)
+    steps = _static(seat) * STEPS // free
+    if free * steps < least_static(seat.need) * STEPS:
+        steps += 1
+    return min(LARGEST, max(1, steps) / STEPS)
+
+
+def _free(request: LaunchRequest, item: Accelerator, need: Need) -> int:
+    """Bytes of an accelerator that are free when the engine starts to load."""
+    total, host = item.memory_total, request.host
+    claimed, pending = claimed_amounts(host.claims)
+    settled = claimed.get(item.index, 0) - pending.get(item.index, 0)
+    strangers = max(0, total - item.memory_free - settled)
+    return total - _others(request, item.index) - strangers - before_loading(need)
 
 
 def _token_limit(request: LaunchRequest) -> int | None:
@@ -161,16 +172,14 @@ def _token_limit(request: LaunchRequest) -> int | None:
         return None
     if not any(_others(request, index) for index in request.seat.accelerators):
         return None
-    fixed = sum(term.bytes for term in need.terms if term.inside and term.name not in DYNAMIC)
-    room = max(cache.bytes, _static(request.seat) - fixed + cache.bytes)
+    room = max(cache.bytes, _static(request.seat) - least_static(need) + cache.bytes)
     return int(room * need.tokens * need.concurrency / cache.bytes)
 
 
 def _static(seat: Seat) -> int:
     """Bytes of the claim for weights, adapters, draft model and cache."""
     assert seat.need is not None
-    later = sum(term.bytes for term in seat.need.terms if term.inside and term.name in DYNAMIC)
-    return max(0, min(seat.accelerator_bytes) - seat.need.outside - later)
+    return max(0, min(seat.accelerator_bytes) - before_loading(seat.need) - after_cache(seat.need))
 
 
 def _others(request: LaunchRequest, index: int) -> int:

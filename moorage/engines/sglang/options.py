@@ -1,10 +1,11 @@
 """SGLang's options: other names, and options that fields of the spec replace."""
 
 from moorage.engines.schema.argument import ReservedOption
+from moorage.memory.static_part import FRACTION
 
 TENSOR, PIPELINE = "--tensor-parallel-size", "--pipeline-parallel-size"
 DATA = "--data-parallel-size"
-FRACTION = "--mem-fraction-static"
+CHUNK = "--chunked-prefill-size"
 EMBEDDING = "--is-embedding"
 
 ALIASES: dict[str, tuple[str, ...]] = {
