@@ -146,3 +146,87 @@ def test_adapters_have_that_slot_where_auto_came_to_sglang() -> None:
     reasons = [term.reason for way in ways if way and (term := way.need.term("lora"))]
     assert [reason.split()[0] for reason in reasons] == ["2", "3"]
     assert [bool(way and way.need.term("request_table")) for way in ways] == [False, True]
+
+
+def cell(name: str, tensor: int) -> float:
+    """Bytes of a token in all attention layers of a rank, as `pool_configurator.py` adds them up.
+
+    Gemma 3 has no pool of its own for windows (`model_overrides/gemma2_gemma3.py`).
+    """
+    config = known(name)[0]
+    heads = max(1, config["num_key_value_heads"] // tensor)
+    layer = heads * 2 * config.get("head_dim", 128) * 2
+    layers = {
+        "gemma-3-27b-text": config["num_hidden_layers"],
+        "mistral-7b-v0.1": config["num_hidden_layers"],
+        "gpt-oss-20b-bf16": config["num_hidden_layers"] // 2 * 1.8,
+        "qwen3-next-80b-a3b": config["num_hidden_layers"] // 4,
+    }
+    return float(layers[name] * layer)
+
+
+WINDOWS = [
+    ("gemma-3-27b-text", 131072, ""),
+    ("gpt-oss-20b-bf16", 131072, ""),
+    ("mistral-7b-v0.1", 32768, ""),
+    ("gpt-oss-20b-bf16", 131072, "--max-running-requests 8"),
+]
+
+
+@pytest.mark.parametrize(("name", "context", "arguments"), WINDOWS)
+def test_the_promised_context_fits_beside_windows(name: str, context: int, arguments: str) -> None:
+    place = placed(name, 141, context=context, engine={"args": [arguments] if arguments else []})
+
+    cache, _ = divided(place)
+
+    assert need_of(place).tokens == context
+    assert context <= cache / cell(name, 1) < context * 1.2
+
+
+def state_of(name: str, tensor: int) -> int:
+    """Bytes of one request's states on a rank (`configs/mamba_utils.py`: bfloat16 and float32)."""
+    config: dict[str, int] = known(name)[0]
+    keys, values = config["linear_num_key_heads"], config["linear_num_value_heads"]
+    size = config["linear_key_head_dim"]
+    width = (2 * keys * size + values * config["linear_value_head_dim"]) // tensor
+    convolution = width * (config["linear_conv_kernel_dim"] - 1) * 2
+    recurrent = values // tensor * size * config["linear_value_head_dim"] * 4
+    return (convolution + recurrent) * (config["num_hidden_layers"] // 4 * 3)
+
+
+@pytest.mark.parametrize(
+    ("context", "arguments"),
+    [
+        (262144, ""),
+        (8192, ""),
+        (32768, "--mamba-full-memory-ratio 0.4"),
+        (32768, "--disable-radix-cache --max-running-requests 64"),
+    ],
+)
+def test_the_promised_context_fits_beside_states(context: int, arguments: str) -> None:
+    name, tensor = "qwen3-next-80b-a3b", 4
+    wish: dict[str, Any] = {
+        "context": context,
+        "concurrency": 2,
+        "placement": {"accelerators": tensor},
+    }
+    args = [arguments] if arguments else []
+    place = placed(name, 80, gpus=tensor, engine={"args": args}, **wish)
+
+    rest, _ = divided(place)
+
+    state, ratio = state_of(name, tensor), 0.4 if "0.4" in arguments else 0.9
+    slots, each = int((rest * ratio / (1 + ratio) - state) // state), 5
+    if "radix" in arguments:
+        slots, each = 64, 1
+    tokens = (rest - (slots + 1) * state) / cell(name, tensor)
+    assert need_of(place).tokens == context
+    assert tokens >= 2 * context
+    assert slots // each >= 2
+
+
+def test_windows_that_requests_decide_about_are_not_counted_exactly() -> None:
+    args = ["--disable-radix-cache"]
+    place = placed("gpt-oss-20b-bf16", 141, context=8192, engine={"args": args})
+
+    assert need_of(place).cache is None
