@@ -7,16 +7,10 @@ from moorage.engines.command_line import batch_flags, length_flags
 from moorage.engines.companions import adapters, draft_path
 from moorage.engines.flags import Flag, default_flag, derived_flag, spec_flag
 from moorage.engines.request import LaunchRequest
-from moorage.engines.seat import claimed_accelerators
 from moorage.engines.sglang.distributed import host_flags, parallel_flags
+from moorage.engines.sglang.memory import memory_flags
 from moorage.engines.sglang.options import CHUNK, EMBEDDING
-from moorage.inventory.claims import Resource
-from moorage.inventory.snapshot import Accelerator
-from moorage.memory.need import Need
-from moorage.memory.static_part import FRACTION, after_cache, before_loading, least_static
 from moorage.models.profile import ModelProfile
-from moorage.placement.fit import claimed_amounts
-from moorage.placement.placement import Seat
 from moorage.spec import Mode
 from moorage.spec.model import DraftMethod, SpeculativeSpec
 
@@ -47,7 +41,7 @@ def derived_flags(request: LaunchRequest) -> tuple[Flag, ...]:
         *length_flags(request, "--context-length"),
         *parallel_flags(request),
         *host_flags(request),
-        *_memory(request),
+        *memory_flags(request),
         *step,
         *mode_flags(request.profile),
         *speculative_flags(request.spec.speculative, draft_path(request)),
@@ -115,78 +109,4 @@ def adapter_flags(request: LaunchRequest) -> tuple[Flag, ...]:
         derived_flag(number, "--max-loras-per-batch", str(most + 1)),
         *([derived_flag("the largest rank", "--max-lora-rank", str(rank))] if rank else []),
         *([derived_flag(modules, "--lora-target-modules", "all")] if later else []),
-    )
-
-
-def _memory(request: LaunchRequest) -> tuple[Flag, ...]:
-    fraction, limit = _static_fraction(request), _token_limit(request)
-    share = "weights and cache of the claim, of what is free when it starts"
-    shared = "others claim a part of the accelerator: the cache stays within the claim"
-    return (
-        *([derived_flag(share, FRACTION, f"{fraction:g}")] if fraction else []),
-        *([derived_flag(shared, "--max-total-tokens", str(limit))] if limit else []),
-    )
-
-
-STEPS = 1000
-LARGEST = 0.99
-
-
-def _static_fraction(request: LaunchRequest) -> float | None:
-    """The `--mem-fraction-static`, in thousandths, whose part of the free memory is the claim's.
-
-    SGLang 0.5.23 sizes its cache as `free after loading - free before loading x (1 - fraction)`
-    (`mem_cache/kv_cache_configurator.py`, `_profile_available_bytes`). So the fraction applies to
-    the memory that is free at the start, not to the whole accelerator. It is rounded down, which
-    leaves what is taken later its memory, unless weights and cache then have too little.
-    """
-    seat = request.seat
-    if not seat.accelerators or seat.need is None:
-        return None
-    free = min(_free(request, item, seat.need) for item in claimed_accelerators(request))
-    if free <= 0:
-        return LARGEST
-    steps = _static(seat) * STEPS // free
-    if free * steps < least_static(seat.need) * STEPS:
-        steps += 1
-    return min(LARGEST, max(1, steps) / STEPS)
-
-
-def _free(request: LaunchRequest, item: Accelerator, need: Need) -> int:
-    """Bytes of an accelerator that are free when the engine starts to load."""
-    total, host = item.memory_total, request.host
-    claimed, pending = claimed_amounts(host.claims)
-    settled = claimed.get(item.index, 0) - pending.get(item.index, 0)
-    strangers = max(0, total - item.memory_free - settled)
-    return total - _others(request, item.index) - strangers - before_loading(need)
-
-
-def _token_limit(request: LaunchRequest) -> int | None:
-    """Tokens of the cache on accelerators that other releases claim too; None = no limit.
-
-    At the start, others may not have taken all of their claims yet. The cache must not take those.
-    """
-    need = request.seat.need
-    cache = need.term("kv_cache") if need else None
-    if not (need and cache and cache.bytes):
-        return None
-    if not any(_others(request, index) for index in request.seat.accelerators):
-        return None
-    room = max(cache.bytes, _static(request.seat) - least_static(need) + cache.bytes)
-    return int(room * need.tokens * need.concurrency / cache.bytes)
-
-
-def _static(seat: Seat) -> int:
-    """Bytes of the claim for weights, adapters, draft model and cache."""
-    assert seat.need is not None
-    return max(0, min(seat.accelerator_bytes) - before_loading(seat.need) - after_cache(seat.need))
-
-
-def _others(request: LaunchRequest, index: int) -> int:
-    """Bytes of an accelerator that other releases claim."""
-    return sum(
-        claim.amount
-        for claim in request.host.claims
-        if claim.resource == Resource.ACCELERATOR and claim.index == index
-        if claim.release != request.release
     )

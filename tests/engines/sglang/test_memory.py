@@ -18,7 +18,7 @@ from moorage.placement.placement import Placed
 from moorage.placement.view import AcceleratorKind
 from moorage.spec import EngineName
 from tests.builders import LEDGER, a_host, a_model, a_spec, an_accelerator, with_companions
-from tests.engines.planning import LORA, placed_as_read
+from tests.engines.planning import LORA, over_hosts, placed_as_read
 from tests.engines.sglang.shapes import IMAGE, words
 from tests.memory.models import known
 
@@ -67,6 +67,22 @@ def test_the_cache_is_as_large_as_claimed_beside_a_strangers_memory(free: int) -
 
     assert cache >= size(need_of(place), "kv_cache")
     assert cache <= size(need_of(place), "kv_cache") + GIB // 2
+
+
+def test_all_hosts_of_a_replica_come_to_one_size_of_the_cache() -> None:
+    sizes = (80, 60)
+    hosts = [
+        a_host(f"gpu-{at}", accelerators=(an_accelerator(memory_free=free * GIB),))
+        for at, free in enumerate(sizes, 1)
+    ]
+    wish = {"engine": {"name": "sglang"}, "placement": {"hosts": 2}}
+
+    plan = over_hosts(wish, *hosts, image=IMAGE, weight_bytes=60 * GIB, context=8192)
+
+    lines = [words(item) for item in plan.containers]
+    fractions = {line[line.index("--mem-fraction-static") + 1] for line in lines}
+    assert len(lines) == len(sizes)
+    assert len(fractions) == 1
 
 
 @pytest.mark.parametrize(
