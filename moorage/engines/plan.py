@@ -94,7 +94,10 @@ def _peers(placed: Placed, seat: Seat) -> tuple[Peer, ...]:
     seats = [other for other in placed.placement.seats if other.replica == seat.replica]
     if len(seats) < 2:
         return ()
-    return tuple(Peer(address=placed.snapshot.host(one.host).bind, seat=one) for one in seats)
+    hosts = [placed.snapshot.host(one.host) for one in seats]
+    return tuple(
+        Peer(address=host.bind, seat=one, host=host) for host, one in zip(hosts, seats, strict=True)
+    )
 
 
 def _version(request: LaunchRequest, engine: Engine) -> str:

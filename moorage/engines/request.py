@@ -20,6 +20,7 @@ class Peer(Value):
     """Address that the other hosts reach."""
 
     seat: Seat
+    host: HostSnapshot
 
 
 class LaunchRequest(Value):
