@@ -171,6 +171,26 @@ def test_a_key_may_be_for_an_adapter_alone(gateway: RunningGateway) -> None:
         assert [status("sql"), status("llama")] == [200, 403]
 
 
+def test_names_and_paths_of_any_length_leave_short_lines_in_the_log(
+    gateway: RunningGateway,
+) -> None:
+    gateway.serve(model("llama"))
+    long, kind = "A" * 2_000_000, {"content-type": "multipart/form-data; boundary=b0undary"}
+    before = len(gateway.log())
+    answers = [
+        gateway.ask(long[:8_000]),  # Envoy itself takes a longer one for none
+        gateway.http.post(
+            "/v1/audio/transcriptions", content=form((field("model"), long)), headers=kind
+        ),
+        gateway.ask(long[:8_000], path="/elsewhere"),
+        gateway.http.get(f"/v1/{long[:50_000]}"),
+    ]
+    assert [answer.status_code for answer in answers] == [404] * 4
+    lines = until(lambda: found if len(found := gateway.log()[before:]) == 4 else None)
+    assert [line["model"] for line in lines[:3]] == ["A" * 256] * 3
+    assert [len(line["path"]) for line in lines[2:]] == [10, 256]
+
+
 @pytest.mark.parametrize(
     "usage",
     [
