@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import time
 
 import httpx
 import pytest
@@ -189,6 +190,24 @@ def test_names_and_paths_of_any_length_leave_short_lines_in_the_log(
     lines = until(lambda: found if len(found := gateway.log()[before:]) == 4 else None)
     assert [line["model"] for line in lines[:3]] == ["A" * 256] * 3
     assert [len(line["path"]) for line in lines[2:]] == [10, 256]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\r\n--b0undary" * 100_000 + b"\r\n\r\n",
+        (b"--b0undary\r\n" + b"Content-Disposition:" * 200 + b"\r\n\r\n\r\n") * 1000,
+        form(*[(field("other"), "x")] * 101, MODEL),
+    ],
+    ids=["boundaries", "heads", "parts"],
+)
+def test_a_form_of_any_shape_is_refused_at_once(gateway: RunningGateway, body: bytes) -> None:
+    gateway.serve(model("whisper"))
+    kind = {"content-type": "multipart/form-data; boundary=b0undary"}
+    begun = time.monotonic()
+    answer = gateway.http.post("/v1/audio/transcriptions", content=body, headers=kind)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "missing_model")
+    assert time.monotonic() - begun < 5
 
 
 @pytest.mark.parametrize(
