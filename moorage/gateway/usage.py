@@ -4,9 +4,14 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Self
 
+from pydantic import Field
+
 from moorage.common.strict_json import JsonError, decode
 from moorage.common.values import Value
 from moorage.gateway.token_limits import parse_token_limit
+
+MOST_TOKENS = 10**9 - 1
+"""Largest count of one request that is believed; the sums of a day stay far below 2**63."""
 
 SERVED = range(200, 300)
 
@@ -27,9 +32,9 @@ class Usage(Value):
         failed: Requests among them that did not get a status of 200 to 299.
     """
 
-    caller: str
-    model: str
-    day: str
+    caller: str = Field(max_length=100)
+    model: str = Field(max_length=200)
+    day: str = Field(max_length=10)
     requests: int = 0
     failed: int = 0
     prompt_tokens: int = 0
@@ -80,7 +85,12 @@ def _usage(line: bytes) -> Usage | None:
             day=entry["at"][:10],
             requests=1,
             failed=int(entry["status"] not in SERVED),
-            **{name: entry[name] or 0 for name in USAGE},
+            **{name: _tokens(entry[name]) for name in USAGE},
         )
     except (JsonError, ValueError, LookupError, TypeError):
         return None
+
+
+def _tokens(counted: Any) -> int:
+    """A count of the log; an engine may report any number, or none."""
+    return int(counted) if counted and 0 < counted <= MOST_TOKENS else 0
