@@ -13,7 +13,8 @@ from moorage.gateway.token_limits import parse_token_limit
 MOST_TOKENS = 10**9 - 1
 """Largest count of one request that is believed; the sums of a day stay far below 2**63."""
 
-SERVED = range(200, 300)
+FAILED = range(500, 600)
+"""Statuses of an engine or a gateway that fails; other errors are the caller's."""
 
 USAGE = ("prompt_tokens", "completion_tokens")
 """Token counts of each request, as named in the access log."""
@@ -29,7 +30,7 @@ class Usage(Value):
         model: The name that requests give: a model's or an adapter's.
         day: UTC, as `2026-11-23`.
         requests: Requests that reached an engine.
-        failed: Requests among them that did not get a status of 200 to 299.
+        failed: Requests among them that got a status of 500 to 599.
     """
 
     caller: str = Field(max_length=100)
@@ -84,7 +85,7 @@ def _usage(line: bytes) -> Usage | None:
             model=entry["model"],
             day=entry["at"][:10],
             requests=1,
-            failed=int(entry["status"] not in SERVED),
+            failed=int(entry["status"] in FAILED),
             **{name: _tokens(entry[name]) for name in USAGE},
         )
     except (JsonError, ValueError, LookupError, TypeError):

@@ -72,6 +72,14 @@ def test_a_request_counts_though_its_engine_reports_an_impossible_number(
     assert (found.requests, found.prompt_tokens, found.completion_tokens) == (1, counted, 5)
 
 
+@pytest.mark.parametrize(
+    ("status", "failed"),
+    [(200, 0), (302, 0), (0, 0), (400, 0), (404, 0), (429, 0), (500, 1), (503, 1), (504, 1)],
+)
+def test_a_mistake_of_the_caller_is_no_failed_request(status: int, failed: int) -> None:
+    assert [one.failed for one in count([line(status=status)])] == [failed]
+
+
 def used(caller: str, prompt: int, completion: int, model: str = "llama") -> Usage:
     numbers = {"prompt_tokens": prompt, "completion_tokens": completion}
     return Usage(caller=caller, model=model, day="2026-11-23", requests=1, **numbers)
