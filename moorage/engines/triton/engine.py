@@ -183,12 +183,18 @@ class Triton(Vllm):
         spec = request.spec
         if request.arguments is None:
             raise Failure(Cause.BAD_SPEC, "engine.version: no version of vLLM is known")
-        flags = arguments(_derived(request), spec.engine.arguments)
+        flags = arguments(self.vllm_flags(request), spec.engine.arguments)
         if words := spec.engine.arguments.words:
             flags += (Flag(tokens=words, origin=Origin.USER, reason="engine.args", written=True),)
         return repository(
             spec.name, spec.engine.triton, flags, adapters(request), request.arguments
         )
+
+    def vllm_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
+        """The flags that the rules for vLLM derive, for the release's version of vLLM."""
+        reason = "the model's directory as the engine sees it"
+        model = derived_flag(reason, "--model", request.engine_model_path)
+        return (model, *derived_flags(request), *claimed_flags(request))
 
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
         """Warnings about adapters, the extended cache, and a server without a key."""
@@ -252,14 +258,6 @@ def _control(spec: ModelSpec) -> tuple[Flag, ...]:
         spec_flag("engine.triton.health_check: unloads it", "--model-control-mode=explicit"),
         spec_flag("the spec's name", f"--load-model={spec.name}"),
     )
-
-
-def _derived(request: LaunchRequest) -> tuple[Flag, ...]:
-    """The flags that the rules for vLLM derive, for the release's version of vLLM."""
-    model = derived_flag(
-        "the model's directory as the engine sees it", "--model", request.engine_model_path
-    )
-    return (model, *derived_flags(request), *claimed_flags(request))
 
 
 def _refused(detail: str, instead: str) -> Failure:

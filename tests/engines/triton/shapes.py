@@ -69,6 +69,7 @@ def triton_plan(
     host: HostSnapshot,
     version: str = "0.24.0",
     image: Image = IMAGE,
+    caches: str = "",
     **profile: Any,
 ) -> LaunchPlan:
     engine = {"name": "triton", **wish.get("engine", {})}
@@ -81,7 +82,7 @@ def triton_plan(
     model = with_companions(a_model(), spec)
     placed = Placed(spec, model, known, placement, snapshot, f"{spec.name}.v1")
     schema = next(one for one in shipped_schemas() if one.version == version)
-    return plan_launch(placed, image, LEDGER, arguments=schema)
+    return plan_launch(placed, image, LEDGER, caches=caches, arguments=schema)
 
 
 def documents(plan: LaunchPlan) -> dict[str, Any]:

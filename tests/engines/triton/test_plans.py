@@ -91,6 +91,24 @@ def test_what_is_sent_over_openais_protocol_is_refused(field: str, value: Any) -
         triton_plan({"readiness": {field: value}}, a_host(gpus=1))
 
 
+def test_a_startup_plan_of_vllm_is_for_one_claim() -> None:
+    """vLLM's own key of a plan omits the share of memory."""
+
+    def plans(wish: dict[str, Any]) -> list[str]:
+        mounts = triton_plan(wish, a_host(gpus=2), "0.27.1", caches="/caches").containers[0].mounts
+        return [mount.source for mount in mounts if mount.target.endswith("/startup_plan")]
+
+    wishes: tuple[dict[str, Any], ...] = (
+        {},
+        {"concurrency": 64},
+        {"placement": {"accelerators": 2}},
+    )
+    folders = [folder for wish in wishes for folder in plans(wish)]
+
+    assert len(folders) == len(set(folders)) == 3
+    assert plans({}) == folders[:1]
+
+
 def test_its_ports_are_claimed() -> None:
     plan = plan_of("grpc")
     (container,) = plan.containers
