@@ -29,6 +29,7 @@ from moorage.memory.need import Need
 from moorage.models.profile import ModelProfile
 from moorage.readiness.protocol import Phase, Probe, triton_request
 from moorage.spec import EngineName, Mode, ModelSpec, ProbeSpec, TritonInstance
+from moorage.spec.keep_alive import keep_alive_seconds
 
 PROGRAM = "tritonserver"
 KSERVE = "/v2"
@@ -45,6 +46,11 @@ such a value, so it cannot be closed this way: it is off unless the spec opens i
 GRPC_IS_OPEN = (
     "engine.triton.grpc: whoever reaches the port for gRPC can register shared memory and change"
     " what the server logs; it asks for no key"
+)
+
+NEVER_SLEEPS = (
+    "keep_alive: without effect, because gateways count no requests over Triton's own protocol;"
+    " `engine.triton.openai` serves one that they route"
 )
 
 ULIMITS = {"memlock": -1, "stack": 64 * 2**20}
@@ -197,12 +203,15 @@ class Triton(Vllm):
         return (model, *derived_flags(request), *claimed_flags(request))
 
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
-        """Warnings about adapters, the extended cache, and a server without a key."""
+        """Warnings about adapters, caches, access without a key, and `keep_alive`."""
+        spec = request.spec
+        sleeps = keep_alive_seconds(spec.keep_alive) is not None
         return (
             *offload_warnings(request),
             *base_warnings(request),
             *open_access_warning(request),
-            *([GRPC_IS_OPEN] if request.spec.engine.triton.grpc else []),
+            *([GRPC_IS_OPEN] if spec.engine.triton.grpc else []),
+            *([NEVER_SLEEPS] if sleeps and self.base_path(spec) != OPENAI else []),
         )
 
     def probes(self, spec: ModelSpec, profile: ModelProfile) -> tuple[Probe, ...]:

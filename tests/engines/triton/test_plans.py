@@ -109,6 +109,19 @@ def test_a_startup_plan_of_vllm_is_for_one_claim() -> None:
     assert plans({}) == folders[:1]
 
 
+@pytest.mark.parametrize(
+    ("openai", "keep_alive", "warned"),
+    [(False, "5m", True), (False, "never", False), (True, "5m", False)],
+)
+def test_a_plan_warns_that_no_gateway_puts_its_own_protocol_to_sleep(
+    openai: bool, keep_alive: str, warned: bool
+) -> None:
+    wish = {"keep_alive": keep_alive, "engine": {"triton": {"openai": openai}}}
+    warnings = triton_plan(wish, a_host(gpus=1)).warnings
+
+    assert any(one.startswith("keep_alive: without effect") for one in warnings) is warned
+
+
 def test_its_ports_are_claimed() -> None:
     plan = plan_of("grpc")
     (container,) = plan.containers
