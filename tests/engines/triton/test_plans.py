@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from moorage.adapters.engines.schemas import schema_for_plan
 from moorage.common.failures import Cause, Failure
 from moorage.engines.registry import ENGINES
 from moorage.images.catalogue import TRITON_RELEASES, vllm_of
@@ -182,6 +184,48 @@ def test_a_release_is_checked_by_the_arguments_of_its_vllm() -> None:
     assert TRITON.argument_version("26.07") == "0.24.0" == vllm_of("26.07")
     assert TRITON.argument_version("99.01") == ""
     assert TRITON.default_version in TRITON_RELEASES
+
+
+@pytest.mark.parametrize(
+    ("version", "args", "found"),
+    [
+        ("0.9.2", ["--swap-space 4"], {"swap_space": 4}),
+        ("0.9.2", ["--calculate-kv-scales"], {"calculate_kv_scales": True}),
+        ("0.5.5", ["--num-scheduler-steps 8"], {"num_scheduler_steps": 8}),
+        ("", ["--swap-space 4"], {"swap_space": 4}),
+    ],
+)
+def test_a_vllm_without_a_schema_gets_what_any_version_knows(
+    version: str, args: list[str], found: dict[str, Any]
+) -> None:
+    plan = triton_plan({"engine": {"args": args}}, a_host(gpus=1), version)
+    assert documents(plan)["model.json"].items() >= found.items()
+
+
+@pytest.mark.parametrize(("version", "mode"), [("0.9.2", "task"), ("0.24.0", "runner")])
+def test_a_mode_is_written_as_the_version_knows_it(version: str, mode: str) -> None:
+    wish = {"engine": {"triton": {"openai": True}}}
+    plan = triton_plan(wish, a_host(gpus=1), version, mode=Mode.EMBEDDING)
+    assert {"task", "runner"} & documents(plan)["model.json"].keys() == {mode}
+
+
+def test_an_argument_that_no_version_knows_is_refused_with_the_command_that_finds_out() -> None:
+    with pytest.raises(Failure, match="no version of vLLM") as refused:
+        triton_plan({"engine": {"args": ["--acme"]}}, a_host(gpus=1), "0.9.2")
+    assert "`moorage schema vllm --image IMAGE`" in (refused.value.suggestion or "")
+
+
+@pytest.mark.parametrize(
+    ("release", "version", "assumed"),
+    [("26.07", "0.24.0", False), ("25.08", "0.9.2", True), ("99.01", "", True)],
+)
+def test_plans_are_written_for_the_vllm_of_the_release(
+    release: str, version: str, assumed: bool, tmp_path: Path
+) -> None:
+    image = IMAGE.model_copy(update={"engine_version": release, "digest": "sha256:1"})
+    schema = schema_for_plan(TRITON, a_host(), image, tmp_path)
+    assert schema
+    assert (schema.version, schema.assumed) == (version, assumed)
 
 
 def test_it_is_only_taken_where_it_is_named() -> None:
