@@ -18,11 +18,12 @@ from moorage.engines.triton.openai_frontend import (
     frontend_command,
     frontend_refusal,
 )
-from moorage.engines.triton.options import RULES
+from moorage.engines.triton.options import RULES, argument_refusal
 from moorage.engines.triton.repository import REPOSITORY, arguments, repository
 from moorage.engines.vllm.arguments import claimed_flags, derived_flags
 from moorage.engines.vllm.engine import Vllm
 from moorage.engines.vllm.engine_caches import offload_warnings
+from moorage.engines.vllm.launch_facts import version_of
 from moorage.engines.workload import OPENAI
 from moorage.images.catalogue import vllm_of
 from moorage.memory.need import Need
@@ -128,7 +129,7 @@ class Triton(Vllm):
         if not request.in_container:
             return _refused("engine.runtime: Triton is started in a container only", "docker")
         wrong = (frontend_refusal if spec.engine.triton.openai else _protocol_refusal)(request)
-        if wrong:
+        if wrong := wrong or argument_refusal(spec, version_of(request)):
             return wrong
         if spec.engine.triton.instance == TritonInstance.GPU and len(seat.accelerators) != 1:
             note = f"engine.triton.instance: KIND_GPU is for one, not {len(seat.accelerators)}"

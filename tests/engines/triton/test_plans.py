@@ -209,6 +209,33 @@ def test_a_mode_is_written_as_the_version_knows_it(version: str, mode: str) -> N
     assert {"task", "runner"} & documents(plan)["model.json"].keys() == {mode}
 
 
+@pytest.mark.parametrize(
+    ("args", "version", "why"),
+    [
+        (["--disable-frontend-multiprocessing"], "0.17.1", "option of vLLM's own HTTP server"),
+        (["--disable_frontend_multiprocessing"], "0.9.2", "option of vLLM's own HTTP server"),
+        (["--use-gpu-for-pooling-score"], "0.17.1", "option of vLLM's own HTTP server"),
+        (["--log-config-file /a.json"], "0.24.0", "option of vLLM's own HTTP server"),
+        (["--log-config-file /a.json"], "0.32.0", ""),
+        (["--tokens-only"], "0.27.1", "option of vLLM's own HTTP server"),
+        (["--tokens-only"], "0.33.0", ""),
+        (["--enable-lora"], "0.24.0", "which only `lora` gives it"),
+        (["--no-enable-lora"], "0.24.0", ""),
+    ],
+)
+def test_arguments_with_which_the_backend_cannot_load_are_refused(
+    args: list[str], version: str, why: str
+) -> None:
+    ends = pytest.raises(Failure, match=why) if why else nullcontext()
+    with ends:
+        triton_plan({"engine": {"args": args}}, a_host(gpus=1), version)
+
+
+def test_a_switch_for_adapters_is_taken_next_to_adapters() -> None:
+    wish = {"engine": {"args": ["--enable-lora"]}, "lora": SHAPES["adapters"]["lora"]}
+    assert "multi_lora.json" in documents(triton_plan(wish, a_host(gpus=1)))
+
+
 def test_an_argument_that_no_version_knows_is_refused_with_the_command_that_finds_out() -> None:
     with pytest.raises(Failure, match="no version of vLLM") as refused:
         triton_plan({"engine": {"args": ["--acme"]}}, a_host(gpus=1), "0.9.2")
