@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from moorage.common.failures import Cause, Failure
+from moorage.common.units import MIB
 from moorage.common.values import Origin
 from moorage.engines.api_key import open_access_warning
 from moorage.engines.companions import adapters, base_warnings
@@ -26,6 +27,7 @@ from moorage.engines.vllm.engine_caches import offload_warnings
 from moorage.engines.vllm.launch_facts import version_of
 from moorage.engines.workload import OPENAI
 from moorage.images.catalogue import vllm_of
+from moorage.memory.estimates import CONTEXT
 from moorage.memory.need import Need
 from moorage.models.profile import ModelProfile
 from moorage.readiness.protocol import Phase, Probe, triton_request
@@ -53,6 +55,9 @@ NEVER_SLEEPS = (
     "keep_alive: without effect, because gateways count no requests over Triton's own protocol;"
     " `engine.triton.openai` serves one that they route"
 )
+
+POOL = 64 * MIB
+"""Bytes of each accelerator that the server takes by default for tensors of requests."""
 
 ULIMITS = {"memlock": -1, "stack": 64 * 2**20}
 """Limits from NVIDIA's instructions for starting the container."""
@@ -115,6 +120,14 @@ class Triton(Vllm):
         """The versions of vLLM in its backend."""
         return tuple(map(vllm_of, versions))
 
+    def server_bytes(self, spec: ModelSpec) -> int:
+        """The server's context on each accelerator, and its pool, which the frontend cannot leave.
+
+        The server enables access between all accelerators that it sees, which makes a context on
+        each (Triton server issue 8368). A size in `server_args` is not counted.
+        """
+        return CONTEXT + (POOL if spec.engine.triton.openai else 0)
+
     def remedy(self, failure: Failure, need: Need | None) -> Remedy | None:
         """None: its arguments are in a file, which a second try would not change."""
         return None
@@ -145,6 +158,7 @@ class Triton(Vllm):
         return (
             derived_flag("it holds this model", PROGRAM, f"--model-repository={REPOSITORY}"),
             *_control(spec),
+            *_no_pools(request),
             default_flag(
                 "nobody who asks the model may change the server", f"--http-restricted-api={CLOSED}"
             ),
@@ -267,6 +281,18 @@ def _control(spec: ModelSpec) -> tuple[Flag, ...]:
     return (
         spec_flag("engine.triton.health_check: unloads it", "--model-control-mode=explicit"),
         spec_flag("the spec's name", f"--load-model={spec.name}"),
+    )
+
+
+def _no_pools(request: LaunchRequest) -> tuple[Flag, ...]:
+    """No memory for tensors on accelerators: the backend's are text, and none of it is claimed."""
+    reason = "the backend's requests are text"
+    accelerators = range(len(request.seat.accelerators))
+    if not accelerators:
+        return ()
+    return (
+        default_flag(reason, "--pinned-memory-pool-byte-size=0"),
+        *(default_flag(reason, f"--cuda-memory-pool-byte-size={i}:0") for i in accelerators),
     )
 
 

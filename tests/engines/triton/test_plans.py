@@ -12,14 +12,18 @@ import pytest
 
 from moorage.adapters.engines.schemas import schema_for_plan
 from moorage.common.failures import Cause, Failure
+from moorage.common.units import MIB
 from moorage.engines.registry import ENGINES
 from moorage.images.catalogue import TRITON_RELEASES, vllm_of
+from moorage.memory.estimates import CONTEXT
+from moorage.placement.demand import Subject
 from moorage.placement.engine_choice import other_engines
+from moorage.placement.propose import propose
 from moorage.readiness.protocol import Phase
 from moorage.reports.document import Document
 from moorage.reports.plan_report import plan_sections
 from moorage.spec import EngineName, Mode, RuntimeName
-from tests.builders import a_cpu_host, a_host, a_profile, a_spec
+from tests.builders import a_cpu_host, a_fleet, a_host, a_profile, a_spec
 from tests.engines.triton.shapes import IMAGE, SHAPES, documents, plan_of, triton_plan
 
 TRITON = ENGINES[EngineName.TRITON]
@@ -122,6 +126,24 @@ def test_a_plan_warns_that_no_gateway_puts_its_own_protocol_to_sleep(
     warnings = triton_plan(wish, a_host(gpus=1)).warnings
 
     assert any(one.startswith("keep_alive: without effect") for one in warnings) is warned
+
+
+@pytest.mark.parametrize(
+    ("triton", "size"), [({}, CONTEXT), ({"openai": True}, CONTEXT + 64 * MIB)], ids=str
+)
+def test_what_the_server_takes_is_claimed_outside_of_the_engines_share(
+    triton: dict[str, bool], size: int
+) -> None:
+    engines = ({"name": "triton", "triton": triton}, {"name": "vllm", "version": "0.24.0"})
+    seats = [
+        propose(
+            Subject(a_spec(engine=engine), a_profile()), a_fleet(a_host(gpus=1)), ENGINES
+        ).seats[0]
+        for engine in engines
+    ]
+    (served, alone) = (sum(seat.accelerator_bytes) for seat in seats)
+    assert served == alone + size
+    assert seats[0].utilization == seats[1].utilization
 
 
 def test_its_ports_are_claimed() -> None:
