@@ -12,6 +12,7 @@ from moorage.engines.registry import ENGINES
 from moorage.engines.schema.history import assumed_schema
 from moorage.images.image import Image
 from moorage.inventory.snapshot import HostSnapshot
+from moorage.models.source import ResolvedModel
 from moorage.placement.demand import Subject
 from moorage.placement.placement import Placed
 from moorage.placement.propose import propose
@@ -72,6 +73,7 @@ def triton_plan(
     version: str = "0.24.0",
     image: Image = IMAGE,
     caches: str = "",
+    model: ResolvedModel | None = None,
     **profile: Any,
 ) -> LaunchPlan:
     engine = {"name": "triton", **wish.get("engine", {})}
@@ -81,7 +83,7 @@ def triton_plan(
         a_profile(**profile),
     )
     placement = propose(Subject(spec, known), snapshot, ENGINES)
-    model = with_companions(a_model(), spec)
+    model = with_companions(model or a_model(), spec)
     placed = Placed(spec, model, known, placement, snapshot, f"{spec.name}.v1")
     schema = shipped_schema(version, EngineName.VLLM) or assumed_schema(version, shipped_schemas())
     return plan_launch(placed, image, LEDGER, caches=caches, arguments=schema)

@@ -19,11 +19,12 @@ from moorage.memory.estimates import CONTEXT
 from moorage.placement.demand import Subject
 from moorage.placement.engine_choice import other_engines
 from moorage.placement.propose import propose
+from moorage.readiness.diagnosis import diagnose
 from moorage.readiness.protocol import Phase
 from moorage.reports.document import Document
 from moorage.reports.plan_report import plan_sections
 from moorage.spec import EngineName, Mode, RuntimeName
-from tests.builders import a_cpu_host, a_fleet, a_host, a_profile, a_spec
+from tests.builders import a_cpu_host, a_fleet, a_host, a_model, a_profile, a_spec
 from tests.engines.triton.shapes import IMAGE, SHAPES, documents, plan_of, triton_plan
 
 TRITON = ENGINES[EngineName.TRITON]
@@ -186,6 +187,45 @@ def test_vectors_are_there_through_the_openai_frontend(
     with ends:
         plan = triton_plan(wish, a_host(gpus=1), image=image, mode=Mode.EMBEDDING)
         assert documents(plan)["model.json"]["runner"] == "pooling"
+
+
+@pytest.mark.parametrize(
+    ("model", "args", "openai", "why"),
+    [
+        ({"has_own_tokenizer": True}, [], True, "its tokenizer is such code"),
+        ({"has_own_tokenizer": True}, ["--tokenizer /tok"], True, ""),
+        ({"has_own_tokenizer": True}, [], False, ""),
+        ({"files": [{"name": "tekken.json", "size": 1}]}, [], True, "does not read tekken.json"),
+        ({"files": [{"name": "tekken.json", "size": 1}]}, [], False, ""),
+    ],
+)
+def test_a_tokenizer_that_the_openai_frontend_cannot_read_is_refused(
+    model: dict[str, Any], args: list[str], openai: bool, why: str
+) -> None:
+    wish = {
+        "engine": {"triton": {"openai": openai}, "args": args},
+        "trust_remote_code": True,
+    }
+    ends = pytest.raises(Failure, match=why) if why else nullcontext()
+    with ends as refused:
+        triton_plan(wish, a_host(gpus=1), model=a_model(**model))
+    assert not why or (refused and "`--tokenizer`" in (refused.value.suggestion or ""))
+
+
+@pytest.mark.parametrize(("args", "path"), [([], "/models/tiny"), (["--tokenizer=/tok"], "/tok")])
+def test_the_openai_frontend_has_the_tokenizer_of_the_engine(args: list[str], path: str) -> None:
+    wish = {"engine": {"triton": {"openai": True}, "args": args}}
+    plan = triton_plan(wish, a_host(gpus=1))
+    tokens = [flag.tokens for flag in plan.containers[0].command]
+    assert ("--tokenizer", path) in tokens
+    assert documents(plan)["model.json"].get("tokenizer", "/models/tiny") == path
+
+
+def test_a_log_advises_nothing_that_does_not_help_the_frontend() -> None:
+    log = "ValueError: The repository requires you to execute the tokenizer file in it"
+    found = diagnose(log, TRITON.log_causes, Cause.ENGINE_EXITED, "exit code 1")
+    assert found.cause == Cause.CONFIG_UNREADABLE
+    assert "leave `engine.triton.openai` out" in (found.suggestion or "")
 
 
 def test_readiness_is_live_ready_and_a_generated_token() -> None:
