@@ -82,6 +82,7 @@ def _request(
         model_path=model.path,
         files=model.files,
         companions=model.companions,
+        has_own_tokenizer=model.has_own_tokenizer,
         updates_folder=model.updates_folder,
         image=image if seat.runtime == RuntimeName.DOCKER else None,
         caches=f"{host.store.rstrip('/')}/cache" if host.store else caches,

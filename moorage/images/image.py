@@ -168,11 +168,11 @@ def _from_catalogue(question: ImageQuestion, catalogue: Sequence[CatalogueRow]) 
         raise _no_image(
             f"{engine}'s image for {kind} is built for {others}, the host is {architecture}"
         )
-    rows = [row for row in rows if _is_offered(row, question)]
-    if not rows:
+    offered = [row for row in rows if _is_offered(row, question)]
+    if not offered:
         raise _no_image(f"{subject} is known for {architecture}")
-    runtime, fit = _runtime(question, rows)
-    return _newest(question, [row for row in rows if row.runtime == runtime], fit, variant)
+    runtime, fit = _runtime(question, offered, rows)
+    return _newest(question, [row for row in offered if row.runtime == runtime], fit, variant)
 
 
 def _no_image(note: str) -> Refusal:
@@ -193,16 +193,35 @@ def _is_offered(row: CatalogueRow, question: ImageQuestion) -> bool:
     return not row.deprecated and (bool(row.only_version) or row.has(question.default_version))
 
 
-def _runtime(question: ImageQuestion, rows: Sequence[CatalogueRow]) -> tuple[str, Fit]:
-    """The best accelerator runtime of the rows, and how it suits the host's driver."""
+def _runtime(
+    question: ImageQuestion, rows: Sequence[CatalogueRow], every: Sequence[CatalogueRow]
+) -> tuple[str, Fit]:
+    """The best accelerator runtime of the rows, and how it suits the host's driver.
+
+    Args:
+        every: The rows of all versions, for a suggestion.
+    """
     if picked := pick_runtime([row.runtime for row in rows], question.runtime):
         return picked
-    name = question.kind.upper()
+    name, older = question.kind.upper(), _older(question, every)
     built = ", ".join(sorted({row.runtime for row in rows}, key=version_key))
     raise _no_image(
         f"{question.engine}'s images for {question.kind} are built for {name} {built}, the host"
-        f" runs {name} {question.runtime}: update its driver, or ask for an older `engine.version`"
+        f" runs {name} {question.runtime}: update its driver"
+        + (f", or ask for an `engine.version` {older}" if older else "")
     )
+
+
+def _older(question: ImageQuestion, rows: Sequence[CatalogueRow]) -> str:
+    """The newest older versions with an image for the host's driver, in words; empty = none."""
+    asked = version_key(question.version or question.default_version)
+    suited = [row for row in rows if pick_runtime([row.runtime], question.runtime)]
+    bounds = [row.before for row in suited if version_key(row.before) <= asked]
+    if bound := max(bounds, key=version_key, default=""):
+        return f"older than {bound}"
+    single = [row.only_version for row in suited if version_key(row.only_version) < asked]
+    newest = max(single, key=version_key, default="")
+    return f"such as {newest}" if newest else ""
 
 
 def _newest(question: ImageQuestion, rows: list[CatalogueRow], fit: Fit, variant: str) -> Image:

@@ -28,6 +28,7 @@ from moorage.placement.memory import (
     ExactOrEstimatedMemory,
     Memory,
     MemoryRequest,
+    ServerMemory,
     StatedMemory,
     memory_request,
 )
@@ -247,7 +248,10 @@ class Subject:
             wanted = replace(wanted, attention_heads=0, vision_heads=0)
         versions = engine_versions(self.spec, engine, fleet)
         of_vllm = {kind: engine.vllm_versions(those) for kind, those in versions.items()}
-        return Demand(self._memory(engine, fleet, versions), wanted, of_vllm)
+        memory = self._memory(engine, fleet, versions)
+        if (size := engine.server_bytes(self.spec)) and not isinstance(memory, StatedMemory):
+            memory = ServerMemory(memory, size)
+        return Demand(memory, wanted, of_vllm)
 
     def _memory(
         self, engine: EngineTraits, fleet: FleetSnapshot | None, versions: Mapping[str, Versions]

@@ -110,6 +110,10 @@ class EngineTraits(ABC):
         """Bytes of RAM that the spec requests in addition to the accelerators of a seat."""
         return 0
 
+    def server_bytes(self, spec: ModelSpec) -> int:
+        """Bytes of each accelerator that a server takes as a process beside the engine's own."""
+        return 0
+
     def ram_asleep(self, spec: ModelSpec, profile: ModelProfile) -> int:
         """Bytes of RAM that each seat on accelerators claims for its sleep."""
         return 0

@@ -113,6 +113,26 @@ class StatedMemory:
         return Need.for_query(query, (term,), stated=self._claim)
 
 
+class ServerMemory:
+    """A memory model of an engine whose server is a process of its own on each accelerator.
+
+    Args:
+        size: Bytes that the server takes of an accelerator.
+    """
+
+    def __init__(self, engine: Memory, size: int) -> None:
+        self._engine, self._size = engine, size
+
+    def need(self, query: MemoryQuery) -> Need | Refusal:
+        """Memory of one rank and the server on an accelerator, or why there is no answer."""
+        need = self._engine.need(query)
+        if isinstance(need, Refusal):
+            return need
+        reason = "the driver's context of the server, and its pool"
+        server = _term("server", self._size, reason, inside=False)
+        return need.model_copy(update={"terms": (*need.terms, server)})
+
+
 class ExactOrEstimatedMemory:
     """The exact model, and the estimate if its rules do not cover a query."""
 

@@ -115,6 +115,40 @@ def test_llama_cpp_has_an_image_for_each_type(kind: str, image: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("host", "version", "cuda"),
+    [
+        ("12.9", "25.07", ""),
+        ("12.8", "25.03", ""),
+        ("12.8", "25.07", "12.9"),
+        ("", "24.04", "12.4"),
+    ],
+)
+def test_triton_has_images_for_older_drivers(host: str, version: str, cuda: str) -> None:
+    image = resolved(engine=EngineName.TRITON, runtime=host, version=version)
+    assert image.reference == f"nvcr.io/nvidia/tritonserver:{version}-vllm-python-py3"
+    assert (image.newer_runtime, f"built for CUDA {cuda}" in image.reason) == (
+        bool(host and cuda),
+        bool(cuda),
+    )
+
+
+@pytest.mark.parametrize(
+    ("runtime", "version", "advice"),
+    [
+        ("12.8", "", ": update its driver, or ask for an `engine.version` older than 25.08"),
+        ("12.8", "25.08", ": update its driver, or ask for an `engine.version` older than 25.08"),
+        ("11.8", "", "the host runs CUDA 11.8: update its driver"),
+        ("11.8", "24.12", "the host runs CUDA 11.8: update its driver"),
+    ],
+)
+def test_an_older_version_is_advised_where_its_image_suits_the_driver(
+    runtime: str, version: str, advice: str
+) -> None:
+    asked: dict[str, Any] = {"engine": EngineName.TRITON, "default_version": "26.07"}
+    assert refused(runtime=runtime, version=version, **asked).endswith(advice)
+
+
+@pytest.mark.parametrize(
     ("wish", "reason"),
     [
         ({"runtime": "11.8"}, "for CUDA 12.9, 13.0, the host runs CUDA 11.8: update its driver"),

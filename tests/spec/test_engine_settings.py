@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -55,6 +56,34 @@ def test_what_is_out_of_range_or_of_another_engine_is_refused(
     engine: dict[str, Any], why: str
 ) -> None:
     with pytest.raises(ValidationError, match=why):
+        EngineSpec.model_validate(engine)
+
+
+@pytest.mark.parametrize(
+    ("word", "owned"),
+    [
+        ("--model-control=explicit", "--model-control-mode"),
+        ("--allow-gr=true", "--allow-grpc"),
+        ("--http-restricted=inference:a=b", "--http-restricted-api"),
+        ("--model-repo", "--model-repository"),
+        ("--enable-kserve", "--enable-kserve-frontends"),
+        ("--backend-dir=/models/tiny", "--backend-directory"),
+        ("--allow-sagemaker=true", "--allow-sagemaker"),
+        ("--", "--allow-grpc"),
+        ("--log-verbose=1", ""),
+        ("--backend-config=python,grpc-timeout-milliseconds=1", ""),
+        ("--host-policy=gpu_0,numa-node=0", ""),
+        ("--openai-restricted-api=inference key x", ""),
+    ],
+)
+def test_no_spelling_of_an_argument_gets_around_what_moorage_decides(word: str, owned: str) -> None:
+    engine = {"name": "triton", "triton": {"server_args": [word]}}
+    ends = (
+        pytest.raises(ValidationError, match=rf"decides about {owned}\b")
+        if owned
+        else nullcontext()
+    )
+    with ends:
         EngineSpec.model_validate(engine)
 
 

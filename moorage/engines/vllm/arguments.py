@@ -123,15 +123,19 @@ def trust_flags(spec: ModelSpec) -> tuple[Flag, ...]:
 TEKKEN = "tekken.json"
 
 
+def has_only_tekken(request: LaunchRequest) -> bool:
+    """Whether Mistral's own tokenizer is the model's only one."""
+    names = {file.name for file in request.files}
+    return TEKKEN in names and names.isdisjoint({"tokenizer.json", "tokenizer.model"})
+
+
 def _tokenizer_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     """The mode of Mistral's own tokenizer, if there is no other.
 
     vLLM 0.32 chooses it only next to Mistral's own weights (`tokenizers/registry.py`), which are
     not downloaded.
     """
-    names = {file.name for file in request.files}
-    others = {"tokenizer.json", "tokenizer.model"}
-    if TEKKEN not in names or names & others or request.spec.engine.arguments.states("--tokenizer"):
+    if not has_only_tekken(request) or request.spec.engine.arguments.states("--tokenizer"):
         return ()
     return (derived_flag(f"{TEKKEN} is its only tokenizer", "--tokenizer-mode", "mistral"),)
 

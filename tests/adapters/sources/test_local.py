@@ -118,6 +118,26 @@ def test_settings_of_tokenizer_and_sentence_transformers_limit_an_input(
     assert resolve(write(root, {"config.json": config, **files})).longest_input == longest
 
 
+@pytest.mark.parametrize(
+    ("settings", "own"),
+    [
+        (b'{"auto_map": {"AutoTokenizer": ["code.Own", null]}, "tokenizer_class": "Own"}', True),
+        (b'{"auto_map": {"AutoTokenizer": "code.Own"}}', True),
+        (
+            b'{"auto_map": {"AutoTokenizer": "code.Own"}, "tokenizer_class": "LlamaTokenizer"}',
+            False,
+        ),
+        (b'{"auto_map": {"AutoTokenizer": [null, null]}}', False),
+        (b'{"auto_map": ["AutoTokenizer"], "tokenizer_class": {}}', False),
+        (b'{"tokenizer_class": "LlamaTokenizer"}', False),
+        (b"[]", False),
+    ],
+)
+def test_a_tokenizer_of_the_models_own_is_seen(root: Path, settings: bytes, own: bool) -> None:
+    found = resolve(write(root, {"config.json": ROTARY, "tokenizer_config.json": settings}))
+    assert found.has_own_tokenizer is own
+
+
 def test_staging_has_nothing_to_do(root: Path) -> None:
     seen: list[tuple[int, int]] = []
     spec = ModelSpec(name="tiny", source=f"file://{root}")
