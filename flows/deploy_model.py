@@ -33,6 +33,7 @@ from moorage.releases.states import ReleaseState
 from moorage.reports.form_parameters import THIS_MACHINE, FleetParameter, SpecParameter
 from moorage.spec import Approval
 from tasks.acceptance import acceptance
+from tasks.addresses import follow
 from tasks.compare import serving, sole_flow, superseded_since
 from tasks.image import image_drift, pull_image
 from tasks.journal import failure_of, tell
@@ -100,6 +101,7 @@ async def deploy_model(
         submission, file_set = current_submission(), current_file_set()
         allowed = await require_allowed(spec, fleet, file_set)
         await check_early(spec, allowed)
+        await follow(allowed)
         while True:
             approval = await require_approval(context, spec, allowed, force=force)
             facts = {"applied_from": file_set, "submission": submission, "approval": approval}
@@ -119,7 +121,7 @@ async def _deploy_alone(
     spec = source.spec
     if reason := await superseded_since(spec.name):
         return Completed(name="Unchanged", message=f"unchanged: {reason}")
-    old, healthy = await serving(spec, fleet.avoided_hosts)
+    old, healthy = await serving(spec, fleet)
     if old and healthy and not force and await source.is_served_by(old):
         await revise(old, spec, fleet)
         return ending(unchanged(old, await image_drift(old, fleet)))

@@ -125,7 +125,7 @@ async def plan_deploy(context: RunContext, spec: ModelSpec, fleet: Fleet) -> Flo
     fleet = await require_allowed(spec, fleet)
     await check_early(spec, fleet)
     source = ReleaseSource(spec, {})
-    old, healthy = await serving(spec, fleet.avoided_hosts)
+    old, healthy = await serving(spec, fleet)
     if old and healthy and await source.is_served_by(old):
         return unchanged(old, await image_drift(old, fleet))
     release = await _plan(context, source, fleet, old, submission)
@@ -202,7 +202,7 @@ async def rollback_source(
     """
     rows = await in_thread(ledger().releases.of_model, name)
     target = rollback_target(name, rows, to)
-    old, healthy = await serving(target.spec, fleet.avoided_hosts)
+    old, healthy = await serving(target.spec, fleet)
     owner = old.release.applied_from if old and old.release else target.applied_from
     facts = {"applied_from": owner, "submission": target.submission, "rolled_back_to": target.id}
     return ReleaseSource(target.spec, facts, target), old, healthy

@@ -19,10 +19,11 @@ from flows.flow_context import (
 from flows.subflows import deployment
 from moorage.adapters.ledger.locks import LockHeld
 from moorage.adapters.system.threads import in_thread
-from moorage.inventory.fleet import Fleet
+from moorage.inventory.fleet import Avoided, Fleet
 from moorage.operations.reconcile.actions import Action, ActionKind, ActionOutcome
 from moorage.operations.reconcile.cluster_state import ClusterState
 from moorage.operations.reconcile.decisions import decide
+from moorage.releases.release import Release
 from moorage.releases.requester import Claim
 from moorage.reports.form_parameters import THIS_MACHINE, FleetParameter
 from moorage.reports.operations_report import (
@@ -35,12 +36,14 @@ from moorage.reports.operations_report import (
 from tasks.artifacts import show_table
 from tasks.compare import decision_scope
 from tasks.context import ledger
+from tasks.image import registries_scope
 from tasks.observe_fleet import observe_fleet
 from tasks.policy import granted_as_it_ran, recorded_scope, settled_fleet
 from tasks.prefect_runs import close_killed_runs, close_unreported_runs, remove_quiet_runs
 from tasks.repair import (
     count_replacement,
     end_dead_sleepers,
+    forget_hosts,
     record_run,
     repair,
     revive_gateways,
@@ -76,12 +79,16 @@ async def reconcile_fleet(
         fleet = await settled_fleet(fleet)
         try:
             async with sole_reconciler(f"flow run {context.flow_run_id}"):
-                cluster, actions, outcomes = await _observe_and_repair(context, fleet)
+                with registries_scope(fleet.registries):
+                    cluster, actions, outcomes = await _observe_and_repair(context, fleet)
         except LockHeld as held:
             return Completed(name="Skipped", message=f"skipped: {held.detail}", data=())
         # Deploys run outside the lock: they take as long as a model loads, and lock only the model.
         moves = (action for action in actions if action.kind == ActionKind.REPLACE)
-        outcomes = (*outcomes, *[await _replace(action, fleet) for action in moves])
+        moved = [await _replace(action, fleet) for action in moves]
+        wiped = (_as_deploy(outcome) for outcome in outcomes if outcome.needs_files)
+        staged = [await _replace(action, fleet, in_place=True) for action in wiped]
+        outcomes = (*outcomes, *moved, *staged)
         await in_thread(record_run, outcomes)
         await _publish(cluster, outcomes)
         await remove_quiet_runs(cluster.now - QUIET)
@@ -99,25 +106,48 @@ async def _observe_and_repair(
     await in_thread(ledger().repairs.tidy)
     await in_thread(revive_gateways)
     await in_thread(end_dead_sleepers)
+    await in_thread(forget_hosts, fleet, cluster)
     await restore_schedules(fleet)
     waits = [action for action in actions if action.kind == ActionKind.WAIT]
     return cluster, actions, (*outcomes, *_not_done(waits, "not yet"))
 
 
-async def _replace(action: Action, fleet: Fleet) -> ActionOutcome:
-    """Deploy a model again on other hosts; the new release supersedes the old one."""
+def _as_deploy(restart: ActionOutcome) -> Action:
+    """The deploy in place of a restart that found no files: only a deploy stages them."""
+    reason = f"its files are gone: {restart.summary}"
+    return restart.action.model_copy(update={"kind": ActionKind.REPLACE, "reason": reason})
+
+
+async def _replace(action: Action, fleet: Fleet, *, in_place: bool = False) -> ActionOutcome:
+    """Deploy a model again; the new release supersedes the old one.
+
+    Args:
+        in_place: As it ran, where it was; elsewhere only if its spec lets it move.
+    """
     release = await in_thread(count_replacement, action)
     if release is None:
         return ActionOutcome(action=action, done=False, summary="it was moved by now")
-    hosts = fleet.model_copy(update={"avoid": (*fleet.avoid, *action.avoid)})
+    avoid = _other_hosts(release, fleet) if in_place else action.avoid
+    hosts = fleet.model_copy(update={"avoid": (*fleet.avoid, *avoid)})
     begin = deployment(release.spec, hosts, release.applied_from)
     on_record = recorded_scope(release.submission, hosts)
     # If it asked, no model would be reconciled while a person thinks.
-    with decision_scope(release.id), on_record, granted_as_it_ran(release):
+    as_it_ran = granted_as_it_ran(release, in_place=in_place)
+    with decision_scope(release.id), on_record, as_it_ran:
         state = with_result(await begin())
     if not state.is_completed():
         return ActionOutcome(action=action, done=False, summary=f"failed: {state.message}")
     return ActionOutcome(action=action, summary=state.message or "")
+
+
+def _other_hosts(release: Release, fleet: Fleet) -> tuple[Avoided, ...]:
+    """All hosts but its own, for a release that is not to move."""
+    if release.spec.restart.elsewhere or not release.placement:
+        return ()
+    own = {seat.host for seat in release.placement.seats}
+    reason = f"{release.id} stays where it was"
+    others = (host.name for host in fleet.hosts if host.name not in own)
+    return tuple(Avoided(host=name, reason=reason) for name in others)
 
 
 def _not_done(actions: Sequence[Action], why: str) -> tuple[ActionOutcome, ...]:

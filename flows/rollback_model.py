@@ -12,6 +12,7 @@ from moorage.releases.release import Release
 from moorage.releases.requester import Claim
 from moorage.reports.form_parameters import THIS_MACHINE, FleetParameter
 from moorage.spec import Name
+from tasks.addresses import follow
 from tasks.compare import sole_flow
 from tasks.policy import settled_fleet
 from tasks.release import announcement
@@ -44,6 +45,7 @@ async def rollback_model(
         if dry_run:
             return ending(await plan_rollback(context, name, to, fleet))
         fleet = await settled_fleet(fleet)
+        await follow(fleet)
         async with sole_flow(name, context.flow_run_id, replaces=True):
             source, old, healthy = await rollback_source(name, to, fleet)
             fleet = await require_allowed_again(source, fleet)

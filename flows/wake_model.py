@@ -11,8 +11,10 @@ from moorage.releases.release_row import ReleaseRow
 from moorage.releases.requester import Claim
 from moorage.reports.form_parameters import THIS_MACHINE, FleetParameter
 from moorage.spec import Name
+from tasks.addresses import follow
 from tasks.compare import sole_flow
 from tasks.context import ledger
+from tasks.image import registries_scope
 from tasks.policy import recorded_scope, require_allowed, settled_fleet
 from tasks.sleep import sleeping_release, wake
 from tasks.survey import survey
@@ -34,12 +36,14 @@ async def wake_model(
     """
     async with flow_context(name, requested_by) as context:
         fleet = await settled_fleet(fleet)
+        await follow(fleet)
         async with sole_flow(name, context.flow_run_id):
             if running := await in_thread(ledger().releases.running, name):
                 message = f"{running.id} serves already"
                 return Completed(name="Unchanged", message=message, data=running.id)
             row = await in_thread(sleeping_release, name)
-            await wake(row, await survey(await _require_allowed(row, fleet)))
+            with registries_scope(fleet.registries):
+                await wake(row, await survey(await _require_allowed(row, fleet)))
     return Completed(message=f"{row.id} serves again", data=row.id)
 
 

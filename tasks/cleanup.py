@@ -6,7 +6,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from moorage.adapters.ledger.locks import LockHeld
 from moorage.adapters.prefect.events import emit_release_event
-from moorage.common.failures import Cause, Failure
+from moorage.common.failures import OUT_OF_REACH, Cause, Failure
 from moorage.operations.reconcile.actions import Action, ActionKind
 from moorage.releases.release_row import ASLEEP, SUPERSEDED, ReleaseRow, claims_of, successor_of
 from moorage.releases.states import DEPLOYED, UNFINISHED, ReleaseState
@@ -38,7 +38,7 @@ def recover_all(model: str, *, retires: bool = False, replaces: bool = False) ->
         except Failure as failure:
             # Workloads on a lost host keep their claims, but do not block the model.
             waits = restores and not replaces and failure.cause is not Cause.ACCELERATOR_STARTING
-            if not waits and failure.cause is not Cause.RUNTIME_UNAVAILABLE:
+            if not waits and failure.cause not in OUT_OF_REACH:
                 raise
             tell(f"could not clean up after {row.id}: {failure}")
     recover_others(model)

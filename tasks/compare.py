@@ -14,12 +14,15 @@ from moorage.adapters.system.threads import (
     threaded,
     variable_scope,
 )
-from moorage.common.failures import Cause, Failure
+from moorage.common.failures import OUT_OF_REACH, Cause, Failure
 from moorage.engines.workload import Workload
+from moorage.inventory.fleet import Fleet
 from moorage.readiness.protocol import Phase, Probe
+from moorage.releases.addresses import reached_at
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import SERVING, ReleaseState
 from moorage.spec import ModelSpec, RuntimeName
+from tasks.addresses import addresses_in
 from tasks.cleanup import recover_all
 from tasks.context import ledger, settings
 from tasks.flow_task import flow_task
@@ -58,32 +61,36 @@ ELSEWHERE = (
 
 
 @flow_task("compare", "compare with what serves {spec.name}")
-async def serving(
-    spec: ModelSpec, avoided: frozenset[str] = frozenset()
-) -> tuple[ReleaseRow | None, bool]:
+async def serving(spec: ModelSpec, fleet: Fleet) -> tuple[ReleaseRow | None, bool]:
     """The release that is recorded as serving the model name, and whether it is healthy.
 
-    One with a host that does not answer and is avoided counts as unhealthy.
+    Its hosts are reached as the fleet says. One with a host that does not answer and that the
+    fleet avoids counts as unhealthy.
 
     Raises:
         Failure: When another host does not answer: the release may well serve there.
     """
     with step("compare") as note:
-        row = await in_thread(ledger().releases.running, spec.name)
+        row = await in_thread(_running, spec.name, fleet)
         if row is None:
             note.say("nothing serves this name yet")
             return None, False
         healthy, failures = await _health(row, spec)
         record_reachability(row, next(iter(failures.values()), None))
         for host, failure in failures.items():
-            if failure.cause is not Cause.RUNTIME_UNAVAILABLE:
+            if failure.cause not in OUT_OF_REACH:
                 raise failure
-            if host not in avoided:
+            if host not in fleet.avoided_hosts:
                 on_hosts = all(one.runtime != RuntimeName.RAY for one in row.workloads)
                 failure.suggestion += f" {ELSEWHERE}" if on_hosts else ""
                 raise failure
         note.say(f"{row.id} {'serves' if healthy else 'is recorded as running, but is not there'}")
         return row, healthy
+
+
+def _running(model: str, fleet: Fleet) -> ReleaseRow | None:
+    row = ledger().releases.running(model)
+    return row and reached_at(row, addresses_in(fleet, ledger().unseen_hosts.known_hosts()))
 
 
 async def _health(row: ReleaseRow, spec: ModelSpec) -> tuple[bool, dict[str, Failure]]:

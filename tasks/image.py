@@ -1,16 +1,19 @@
 """Step image: choose the image, pin it to its digest, and pull it on the hosts."""
 
 import asyncio
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from functools import partial
 
 from moorage.adapters.docker.images import DockerImages, ensure_image
 from moorage.adapters.registry.pinning import credentials, current_digest, identify_image, pin_image
-from moorage.adapters.system.threads import in_thread
+from moorage.adapters.system.threads import in_thread, variable_scope
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import LaunchPlan
 from moorage.engines.registry import ENGINES
 from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
+from moorage.inventory.registries import Registries
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.placement import Placed
 from moorage.placement.runtime import Hardware, shared_image
@@ -23,6 +26,13 @@ from tasks.context import settings
 from tasks.flow_task import flow_task
 from tasks.journal import step, within
 from tasks.map_hosts import HostCall, map_hosts
+
+_registries: ContextVar[Registries | None] = ContextVar("registries", default=None)
+
+
+def registries_scope(registries: Registries) -> AbstractContextManager[None]:
+    """Let restarts of this block pull their images with a fleet's accounts."""
+    return variable_scope(_registries, registries)
 
 
 @flow_task("image", "choose the image for {placed.spec.name}")
@@ -147,8 +157,9 @@ def tracked_image(release: Release) -> Image | None:
 def restore_image(release: Release, part: LaunchPlan) -> None:
     """Pull the image of a part that is restarted, by its digest, where it has been removed.
 
-    Uses only the credentials of Docker's own login.
+    Uses the accounts of `registries_scope`, else the credentials of Docker's own login.
     """
+    registries = _registries.get() or Registries.defaults()
     addresses = {one.address for one in part.containers if one.runtime == RuntimeName.DOCKER}
     for address in sorted(addresses):
         if release.image:
@@ -156,7 +167,7 @@ def restore_image(release: Release, part: LaunchPlan) -> None:
                 DockerImages(address),
                 release.image,
                 settings().locks,
-                credentials=lambda: None,
+                credentials=partial(credentials, registries, release.image.reference),
                 wait_seconds=release.spec.readiness.deadlines.image_seconds,
             )
 

@@ -1,7 +1,7 @@
 """Step look: combine the ledger's records and the hosts' workloads into a `ClusterState`."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import UTC, datetime, timedelta
 
 from moorage.adapters.hosts.runtime import list_workloads
@@ -10,18 +10,21 @@ from moorage.adapters.system.threads import in_thread
 from moorage.common.units import counted
 from moorage.engines.workload import Workload
 from moorage.inventory.access import LOCAL, parse_access
-from moorage.inventory.fleet import Fleet
+from moorage.inventory.fleet import Fleet, at_site
 from moorage.operations.reconcile.cluster_state import (
     ClusterState,
     Observation,
     Patience,
     planned_workloads,
 )
-from moorage.operations.reconcile.counts import RUN
+from moorage.operations.reconcile.counts import run_kind
+from moorage.operations.reconcile.moved_hosts import moved_hosts, without_former
 from moorage.operations.reconcile.observed_workload import ObservedWorkload, Place, place_of
+from moorage.releases.addresses import reached_at
 from moorage.releases.release_row import ReleaseRow, successor_of
 from moorage.releases.states import SERVING, ReleaseState
 from moorage.spec import RuntimeName
+from tasks.addresses import addresses_in
 from tasks.cleanup import took_over
 from tasks.context import ledger, settings
 from tasks.flow_task import flow_task
@@ -38,6 +41,9 @@ Reconciles may be an hour apart. After a longer gap it was this machine that was
 @flow_task("look", "look at ledger and hosts", timeout_seconds=120, retried=True)
 async def observe_fleet(fleet: Fleet, *, keep: bool = True) -> ClusterState:
     """Read the ledger and list the workloads on all known hosts.
+
+    At a site, hosts of other sites are left out. So are hosts that its fleet does not name, unless
+    they answer: they may be another site's.
 
     Args:
         fleet: Hosts to observe in addition to those that the ledger knows.
@@ -61,8 +67,8 @@ def _cluster_state(fleet: Fleet, keep: bool) -> ClusterState:
     rows = [*releases.unfinished(), *releases.not_undone(), *releases.in_states(SERVING)]
     rows.sort(key=lambda row: (row.created_at, row.id))
     sleepers = releases.in_states([ReleaseState.ASLEEP])
-    workloads = [one for row in rows for one in (*row.workloads, *planned_workloads(row))]
-    observations = _observe(_places(fleet, workloads), workloads, now)
+    near = at_site(fleet, limits.site)
+    rows, observations, addresses = _observe_hosts(fleet, near, rows, sleepers, now)
     unreachable = {
         one.place.host: (one.unreachable_since, one.detail)
         for one in observations
@@ -70,6 +76,7 @@ def _cluster_state(fleet: Fleet, keep: bool) -> ClusterState:
     }
     reachable = {one.place.host for one in observations if one.unreachable_since is None}
     if keep:
+        own.unseen_hosts.readdress(addresses)
         own.unseen_hosts.keep(unreachable, reachable - unreachable.keys())
     models = {row.model for row in rows}
     models |= {found.model for one in observations for found in one.workloads if found.model}
@@ -85,7 +92,10 @@ def _cluster_state(fleet: Fleet, keep: bool) -> ClusterState:
         releases=tuple(rows),
         observations=observations,
         records=own.repairs.all(),
-        hosts=frozenset(reachable & {host.name for host in fleet.hosts}),
+        hosts=frozenset(reachable & {host.name for host in near.hosts}),
+        foreign_hosts=frozenset(one.host for one in _workloads(rows))
+        - reachable
+        - set(unreachable),
         busy=busy,
         sleepers={row.model: row.id for row in sleepers},
         asleep=frozenset(workload.name for row in sleepers for workload in row.workloads),
@@ -93,15 +103,51 @@ def _cluster_state(fleet: Fleet, keep: bool) -> ClusterState:
     )
 
 
+def _observe_hosts(
+    fleet: Fleet,
+    near: Fleet,
+    rows: list[ReleaseRow],
+    sleepers: list[ReleaseRow],
+    now: datetime,
+) -> tuple[list[ReleaseRow], tuple[Observation, ...], dict[str, str]]:
+    """Observe the hosts of this site, reached as its fleet says.
+
+    Args:
+        near: The hosts of the fleet that belong to this site.
+
+    Returns:
+        The releases at the addresses of their hosts, the observations, and the addresses that the
+        ledger does not know yet.
+    """
+    named = {host.name: host.access.url for host in near.hosts}
+    known = ledger().unseen_hosts.known_hosts()
+    addresses = addresses_in(near, known)
+    rows = [reached_at(row, addresses) for row in rows]
+    workloads = _workloads(rows)
+    elsewhere = {one.name for one in fleet.hosts if one not in near.hosts}
+    site = settings().site
+    places = _places(named if site else {**known, **named}, workloads, elsewhere)
+    observations = _of_site(_observe(places, workloads, now), near, site)
+    moved = moved_hosts(named, known, [*rows, *sleepers], observations)
+    rows = [reached_at(row, moved) for row in rows]
+    changed = dict((addresses | moved).items() - known.items())
+    return rows, without_former(observations, moved), changed
+
+
 def _served_successors(rows: Iterable[ReleaseRow]) -> frozenset[str]:
     """Successors for which other releases stop and which once served, in whatever state now."""
     return frozenset(filter(took_over, {successor_of(row) for row in rows} - {""}))
 
 
-def _places(fleet: Fleet, workloads: Iterable[Workload]) -> list[Place]:
-    """Places where workloads run, may run, or once ran."""
-    known = ledger().unseen_hosts.known_hosts()
-    hosts = {**known, **{host.name: host.access.url for host in fleet.hosts}}
+def _workloads(rows: Iterable[ReleaseRow]) -> list[Workload]:
+    return [one for row in rows for one in (*row.workloads, *planned_workloads(row))]
+
+
+def _places(
+    named: Mapping[str, str], workloads: Iterable[Workload], elsewhere: Set[str]
+) -> list[Place]:
+    """Places where workloads run, may run, or once ran, except on hosts that are `elsewhere`."""
+    hosts = {name: address for name, address in named.items() if name not in elsewhere}
     places = {
         Place(host=name, address=address, runtime=RuntimeName.DOCKER): None
         for name, address in hosts.items()
@@ -109,7 +155,17 @@ def _places(fleet: Fleet, workloads: Iterable[Workload]) -> list[Place]:
     }
     local = next((n for n, address in hosts.items() if address == LOCAL), LOCAL)
     places[Place(host=local, address=LOCAL, runtime=RuntimeName.PROCESS)] = None
-    return list(places | dict.fromkeys(map(place_of, workloads)))
+    used = dict.fromkeys(map(place_of, workloads))
+    return [place for place in places | used if place.host not in elsewhere]
+
+
+def _of_site(
+    observations: tuple[Observation, ...], fleet: Fleet, site: str
+) -> tuple[Observation, ...]:
+    """The observations that concern a site: a silent host that its fleet lacks may be another's."""
+    own = {host.name for host in fleet.hosts}
+    kept = (one for one in observations if one.place.host in own or not one.unreachable_since)
+    return tuple(kept) if site else observations
 
 
 def _observe(
@@ -142,7 +198,8 @@ def _observe(
 
 def _unseen_since(now: datetime) -> dict[str, datetime]:
     """The hosts that have not answered while reconciles went on; none after too long a gap."""
-    runs = (one.latest for one in ledger().reconcile_counts.all() if one.kind == RUN)
+    kind = run_kind(settings().site)
+    runs = (one.latest for one in ledger().reconcile_counts.all() if one.kind == kind)
     latest = next(runs, None)
     # A run in the future is that of a clock which was ahead.
     if latest is None or abs(now - latest) > LONGEST_GAP:

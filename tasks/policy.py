@@ -6,7 +6,7 @@ API can claim to be the command line. Every other flow counts as begun through t
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from types import MappingProxyType
 
@@ -217,16 +217,18 @@ def granted(models: Sequence[str], approval: str) -> AbstractContextManager[None
 
 
 @contextmanager
-def granted_as_it_ran(release: Release) -> Iterator[None]:
+def granted_as_it_ran(release: Release, *, in_place: bool = False) -> Iterator[None]:
     """Let the flows of this block deploy a release again without asking, exactly as it ran.
 
-    This is for models that need approval: nothing that has moved since comes along.
+    This is for models that need approval: nothing that has moved since comes along. So it is for
+    one that takes the place of its own restart (`in_place`).
     """
-    if release.spec.redeploy.approval != Approval.REQUIRED:
-        yield
-        return
+    needs_approval = release.spec.redeploy.approval == Approval.REQUIRED
     approval = release.approval or f"{release.id} ran before"
-    with granted([release.model], approval), variable_scope(_approved, release):
+    with (
+        granted([release.model], approval) if needs_approval else nullcontext(),
+        variable_scope(_approved, release) if needs_approval or in_place else nullcontext(),
+    ):
         yield
 
 

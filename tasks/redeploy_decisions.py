@@ -99,7 +99,7 @@ async def _find_drift(
     digest = await in_thread(current_digest, image, fleet.registries) if image else ""
     drifts = (*file_drift(release, spec), *moved)
     drifts += image_drift(release, digest)
-    if not by_policy and not (await serving.untracked(spec, fleet.avoided_hosts))[1]:
+    if not by_policy and not (await serving.untracked(spec, fleet))[1]:
         gone = Drift(kind=DriftKind.GONE, what=release.id, before="served", after="does not")
         drifts += (gone,)
     return drifts

@@ -3,14 +3,17 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from moorage.adapters.gateway.followed_routes import revive_services
 from moorage.adapters.hosts.runtime import remove_workload, runtime_for
 from moorage.adapters.ledger.locks import LockHeld
 from moorage.adapters.system.threads import hold_lock, in_thread
 from moorage.common.failures import Failure
+from moorage.inventory.access import machine_of
+from moorage.inventory.fleet import Fleet
 from moorage.operations.reconcile.actions import Action, ActionKind, ActionOutcome, not_before
+from moorage.operations.reconcile.cluster_state import ClusterState, ReleaseStatus
 from moorage.operations.reconcile.counts import counts_of
 from moorage.releases.release import Release
 from moorage.releases.release_row import ReleaseRow, claims_of
@@ -34,7 +37,7 @@ ELSEWHERE = {ActionKind.WAIT, ActionKind.REPLACE}
 """Actions not carried out here: waiting, and replacing, which is a separate deploy."""
 
 LOCK = "reconcile:fleet"
-"""Name of the lock of reconciling; no model can have it."""
+"""Name of the lock of reconciling, to which a site adds its own; no model can have it."""
 
 
 @flow_task("repair", "repair")
@@ -84,7 +87,8 @@ def _carry_out(action: Action) -> ActionOutcome:
         summary = REPAIRS[action.kind](action, row)
         return ActionOutcome(action=action, summary=summary or "")
     except Failure as failure:
-        return ActionOutcome(action=action, done=False, summary=f"failed: {failure}")
+        why = f"failed: {failure}"
+        return ActionOutcome(action=action, done=False, summary=why, cause=failure.cause)
 
 
 def _adopt(action: Action, row: ReleaseRow) -> str:
@@ -152,8 +156,12 @@ REPAIRS: dict[ActionKind, Callable[[Action, ReleaseRow], str | None]] = {
 
 
 def sole_reconciler(note: str) -> AbstractAsyncContextManager[None]:
-    """Lock for being the only reconcile, else raises `LockHeld`; the note names the holder."""
-    return hold_lock(ledger().locks.holding(LOCK, wait_seconds=0, note=note))
+    """Lock for being the only reconcile of this site; the note names the holder.
+
+    Raises `LockHeld` if another reconcile holds it.
+    """
+    name = f"{LOCK}:{settings().site}" if settings().site else LOCK
+    return hold_lock(ledger().locks.holding(name, wait_seconds=0, note=note))
 
 
 def revive_gateways() -> None:
@@ -177,9 +185,33 @@ def end_dead_sleepers() -> None:
                     tell(f"an engine of {row.id} died in its sleep; what it kept is free")
 
 
+def forget_hosts(fleet: Fleet, cluster: ClusterState) -> None:
+    """Forget hosts that are gone: the fleet does not name them, and nothing of a release is there.
+
+    They have been silent for as long as a lost host, or have another name in the fleet by now.
+    Without a fleet each deploy names its own hosts, and none is forgotten.
+    """
+    if fleet == Fleet():
+        return
+    patience = timedelta(seconds=cluster.patience.lost_seconds)
+    silent = {
+        one.place.host
+        for one in cluster.observations
+        if one.unreachable_since and cluster.now - one.unreachable_since >= patience
+    }
+    machines = {host.access.machine for host in fleet.hosts if host.access.is_remote}
+    known = ledger().unseen_hosts.known_hosts()
+    renamed = {name for name, address in known.items() if machine_of(address) in machines}
+    statuses = (ReleaseStatus(cluster, row) for row in cluster.releases)
+    held = {one.host for status in statuses for one in status.workloads}
+    gone = (silent | renamed) - held - {host.name for host in fleet.hosts}
+    ledger().unseen_hosts.forget(gone)
+
+
 def record_run(outcomes: Sequence[ActionOutcome]) -> None:
     """Count the outcomes of a reconcile that ends now, for monitoring."""
-    ledger().reconcile_counts.add(counts_of(outcomes, datetime.now(UTC)))
+    counts = counts_of(outcomes, datetime.now(UTC), settings().site)
+    ledger().reconcile_counts.add(counts)
 
 
 def count_replacement(action: Action) -> Release | None:

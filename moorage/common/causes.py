@@ -401,3 +401,15 @@ class Cause(StrEnum):
         "The command was interrupted",
         "Run it again: moorage first cleans up what it left behind.",
     )
+
+
+OUT_OF_REACH = frozenset(
+    {
+        Cause.RUNTIME_UNAVAILABLE,
+        Cause.CLUSTER_UNAVAILABLE,
+        Cause.HOST_UNAUTHORIZED,
+        Cause.HOST_UNTRUSTED,
+        Cause.SECRET_MISSING,  # the key of its login
+    }
+)
+"""Why nothing is known of a workload on a host: nobody reaches the host now, and it may run."""

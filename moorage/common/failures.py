@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from moorage.common.causes import OUT_OF_REACH as OUT_OF_REACH
 from moorage.common.causes import Cause as Cause
 from moorage.common.causes import ExitCode as ExitCode
 

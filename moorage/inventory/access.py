@@ -91,6 +91,25 @@ def machine_of(url: str) -> str:
     return _without_port(rest.partition("/")[0].rpartition("@")[2]).lower()
 
 
+def current_address(recorded: str, now: str) -> str:
+    """How the daemon of a recorded address is reached, while its host is reached at `now`.
+
+    A machine of another name is the same host that has moved. On the same machine another socket,
+    or port over TCP, is another daemon, which is still reached as recorded.
+    """
+    same = machine_of(recorded) != machine_of(now) or _daemon_of(recorded) == _daemon_of(now)
+    return now if same else recorded
+
+
+def _daemon_of(url: str) -> tuple[str, str]:
+    """The scheme of an address, and what tells apart the daemons of one machine."""
+    address = urlsplit(url.partition("?")[0])
+    if address.scheme == "tcp":
+        return address.scheme, str(address.port)
+    default = DOCKER_SOCKET if address.scheme == "ssh" else ""
+    return address.scheme, address.path or default
+
+
 def _without_port(authority: str) -> str:
     return PORT.sub("", authority).strip("[]")
 

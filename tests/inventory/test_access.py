@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.inventory.access import Access, parse_access
+from moorage.inventory.access import Access, current_address, parse_access
 
 WAYS = [
     (Access(address="local"), "local", "local"),
@@ -48,3 +48,23 @@ def test_ssh_takes_user_port_and_socket_from_the_address() -> None:
 )
 def test_an_alias_of_the_ssh_configuration_keeps_its_capitals(address: str, login: str) -> None:
     assert Access(address=address).login == login
+
+
+SSH = "ssh://deploy@10.0.0.11?key=OLD"
+
+
+@pytest.mark.parametrize(
+    ("recorded", "now", "same"),
+    [
+        (SSH, "ssh://root@10.0.0.11:2222?key=NEW", True),
+        (SSH, "ssh://deploy@10.0.0.11/var/run/docker.sock", True),
+        (SSH, "ssh://deploy@10.0.0.12", True),
+        (SSH, "ssh://deploy@10.0.0.11/run/user/1000/docker.sock", False),
+        (SSH, "tcp://10.0.0.11:2376?certificates=/certs", False),
+        ("tcp://a:2376?certificates=/old", "tcp://a:2376?certificates=/new", True),
+        ("tcp://a:2376", "tcp://a:2377", False),
+        ("local", "unix:///run/user/1000/docker.sock", False),
+    ],
+)
+def test_a_daemon_is_reached_as_its_host_is_now(recorded: str, now: str, same: bool) -> None:
+    assert current_address(recorded, now) == (now if same else recorded)

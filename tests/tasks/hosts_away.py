@@ -11,12 +11,17 @@ from moorage.common.failures import Cause, Failure
 from moorage.engines.workload import Workload
 
 
-def hosts_without(away: Collection[str], *, ready: bool | None = None) -> Callable[..., Any]:
+def hosts_without(
+    away: Collection[str],
+    *,
+    ready: bool | None = None,
+    cause: Cause = Cause.RUNTIME_UNAVAILABLE,
+) -> Callable[..., Any]:
     """In place of `runtime_for`: each host runs what it should, unless it is away."""
 
     def observe(workload: Workload) -> Observation:
         if workload.host in away:
-            raise Failure(Cause.RUNTIME_UNAVAILABLE, f"{workload.host} is away")
+            raise Failure(cause, f"{workload.host} is away")
         return Observation(running=True, ready=ready, detail="")
 
     return lambda *_: SimpleNamespace(observe=observe)

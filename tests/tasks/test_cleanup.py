@@ -7,7 +7,7 @@ from contextlib import nullcontext
 import pytest
 
 from moorage.adapters.ledger.locks import Owner
-from moorage.common.failures import Cause, Failure
+from moorage.common.failures import OUT_OF_REACH, Cause, Failure
 from moorage.operations.reconcile.actions import Action, ActionKind
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import ReleaseState
@@ -19,7 +19,7 @@ from tasks.context import ledger
 from tasks.repair import _give_up
 from tasks.restart import lease_of
 from tasks.stopping import end_release
-from tests.builders import a_spec, a_workload
+from tests.builders import REVISION, a_spec, a_workload
 from tests.tasks.test_compare import ran
 from tests.tasks.test_replace import ALL, PLACEMENT, Hosts, stopping_for_another
 from tests.tasks.test_workloads import away
@@ -107,6 +107,17 @@ async def test_a_release_that_cannot_be_started_keeps_its_place_and_ends_after_a
         async with sole_flow("tiny", "run"):
             states.append(ledger().releases.get(old.id).state)
     assert states == [S.STOPPING] * RestartSpec().attempts + [S.SUPERSEDED]
+
+
+@pytest.mark.parametrize("cause", sorted(OUT_OF_REACH))
+async def test_what_is_left_on_a_host_that_nobody_reaches_does_not_block_its_model(
+    hosts: Hosts, cause: Cause
+) -> None:
+    hosts.away, hosts.cause = {"gpu-9"}, cause
+    ledger().releases.begin(a_spec(), REVISION, "")
+    ledger().workloads.put("tiny.v1", a_workload("lost", release="tiny.v1", host="gpu-9"))
+    async with sole_flow("tiny", "run"):
+        assert [one.name for one in ledger().releases.get("tiny.v1").workloads] == ["lost"]
 
 
 async def test_a_release_whose_model_serves_from_another_does_not_come_back(hosts: Hosts) -> None:

@@ -9,9 +9,9 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows import reconcile_fleet
-from moorage.common.failures import Failure
-from moorage.inventory.fleet import Fleet
-from moorage.operations.reconcile.actions import Action, ActionKind
+from moorage.common.failures import OUT_OF_REACH, Cause, Failure
+from moorage.inventory.fleet import Avoided, Fleet
+from moorage.operations.reconcile.actions import Action, ActionKind, ActionOutcome
 from moorage.readiness.protocol import Readiness
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import ReleaseState
@@ -20,7 +20,7 @@ from tasks import compare
 from tasks.compare import decision_scope, superseded_since
 from tasks.context import ledger
 from tasks.policy import approved_release, given_approval
-from tests.builders import REVISION, a_plan, a_release, a_spec, a_workload
+from tests.builders import REVISION, a_host, a_placement, a_plan, a_release, a_spec, a_workload
 from tests.tasks.hosts_away import hosts_without
 
 pytestmark = pytest.mark.usefixtures("own_home")
@@ -116,12 +116,40 @@ async def test_reconciling_asks_nobody_and_brings_nothing_that_was_not_approved(
     assert seen == ([f"{old} ran before", release] if needed else ["", None])
 
 
-@pytest.fixture
-def away(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+@pytest.mark.parametrize("elsewhere", [True, False])
+async def test_what_a_host_has_lost_is_deployed_as_it_ran_and_only_moves_if_it_may(
+    monkeypatch: pytest.MonkeyPatch, elsewhere: bool
+) -> None:
+    spec = a_spec(restart={"elsewhere": elsewhere})
+    old = ran(spec=spec, placement=a_placement(spec, a_host("gpu-1")))
+    seen = list[Any]()
+
+    def deployment(_spec: Any, fleet: Fleet, _applied: str) -> Any:
+        async def deploy() -> State[Any]:
+            seen.extend((fleet.avoided_hosts, approved_release(), given_approval("tiny")))
+            return Completed()
+
+        return deploy
+
+    monkeypatch.setattr(reconcile_fleet, "deployment", deployment)
+    about = {"model": "tiny", "release": old, "state": S.RUNNING, "reason": "it died"}
+    restart = ActionOutcome(action=Action(kind=ActionKind.RESTART, **about), done=False)
+    fleet = Fleet.model_validate({"hosts": [{"name": "gpu-1"}, {"name": "gpu-2"}]})
+    deploy = reconcile_fleet._as_deploy(restart)
+    await reconcile_fleet._replace(deploy, fleet, in_place=True)
+    release = ledger().releases.get(old).release
+    assert seen == [frozenset() if elsewhere else {"gpu-2"}, release, ""]
+
+
+@pytest.fixture(params=[Cause.RUNTIME_UNAVAILABLE])
+def away(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Hosts that do not answer; on all others every engine is ready."""
-    found = set[str]()
-    monkeypatch.setattr(compare, "runtime_for", hosts_without(found, ready=True))
+    found, cause = set[str](), request.param
+    monkeypatch.setattr(compare, "runtime_for", hosts_without(found, ready=True, cause=cause))
     return found
+
+
+AVOIDING = Fleet(avoid=(Avoided(host="gpu-1"),))
 
 
 def on(*hosts: str, runtime: RuntimeName = RuntimeName.DOCKER) -> ReleaseRow:
@@ -142,18 +170,19 @@ async def test_a_host_that_is_away_does_not_leave_people_without_a_way_out(
     on("gpu-1", runtime=runtime)
     away.add("gpu-1")
     with pytest.raises(Failure, match="gpu-1 is away") as raised:
-        await compare.serving(a_spec())
+        await compare.serving(a_spec(), Fleet())
     assert ("`avoid`" in raised.value.suggestion) == advised
 
 
+@pytest.mark.parametrize("away", sorted(OUT_OF_REACH), indirect=True)
 async def test_of_several_hosts_only_those_that_are_away_have_to_be_avoided(
     away: set[str],
 ) -> None:
     old = on("gpu-1", "gpu-2")
-    assert await compare.serving(a_spec(), frozenset({"gpu-1"})) == (old, True)
+    assert await compare.serving(a_spec(), AVOIDING) == (old, True)
     away.add("gpu-1")
-    assert await compare.serving(a_spec(), frozenset({"gpu-1"})) == (old, False)
+    assert await compare.serving(a_spec(), AVOIDING) == (old, False)
     assert ledger().releases.get(old.id).state == S.UNREACHABLE
     away.add("gpu-2")
     with pytest.raises(Failure, match="gpu-2 is away"):
-        await compare.serving(a_spec(), frozenset({"gpu-1"}))
+        await compare.serving(a_spec(), AVOIDING)

@@ -44,6 +44,7 @@ class Hosts:
         self.started: list[str] = []
         self.stopped: list[str] = []
         self.away: set[str] = set()
+        self.cause = Cause.RUNTIME_UNAVAILABLE
         monkeypatch.setattr(replace, "runtime_for", lambda *_: self)
         monkeypatch.setattr(workloads, "start", self._start)
         monkeypatch.setattr(workloads, "stop", self._stop)
@@ -57,7 +58,7 @@ class Hosts:
 
     def _must_be_there(self, host: str) -> None:
         if host in self.away:
-            raise Failure(Cause.RUNTIME_UNAVAILABLE, f"{host} is away")
+            raise Failure(self.cause, f"{host} is away")
 
     def _restore(self, _release: Release, part: LaunchPlan) -> None:
         for spec in part.containers:

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from moorage.adapters.ledger.locks import this_process
+from moorage.adapters.ledger.releases import Releases
+from moorage.adapters.registry.connection import Credentials
+from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
+from moorage.common.values import Origin
 from moorage.engines.launch import planned_workload
+from moorage.images.image import Image
+from moorage.inventory.registries import Registries
 from moorage.operations.reconcile.actions import Action, ActionKind
 from moorage.operations.reconcile.cluster_state import RepairRecord
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import ReleaseState
-from tasks import cleanup, restart
+from moorage.spec import RuntimeName
+from tasks import cleanup, image, restart
 from tasks.context import ledger
+from tasks.repair import _carry_out
 from tasks.restart import lease_of
-from tests.builders import a_profile, a_release, a_row
+from tests.builders import a_container, a_plan, a_profile, a_release, a_row
 from tests.tasks.test_launch import on
 from tests.tasks.test_replace import PLAN, stopping_for_another
 
@@ -47,6 +56,43 @@ STARTS = pytest.mark.parametrize("start", [restart.restart, cleanup.bring_back])
 Do = Callable[[Action, ReleaseRow], str]
 DIED = Action(kind=ActionKind.RESTART, reason="it died", dead=(PLAN.containers[0].name,))
 SILENT = Action(kind=ActionKind.RESTART, reason="it did not answer 2 times in a row")
+
+
+def test_what_was_wiped_is_deployed_again_since_a_restart_stages_nothing(
+    started: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(*_: object) -> None:
+        raise Failure(Cause.PLACE_GONE, "bind source path does not exist: /models/tiny")
+
+    monkeypatch.setattr(restart, "start_part", missing)
+    row = on_a_gpu()
+    monkeypatch.setattr(Releases, "get", lambda *_: row)
+    outcome = _carry_out(DIED.model_copy(update={"release": row.id, "state": row.state}))
+    assert outcome.needs_files
+    assert not outcome.done
+    assert started == []
+    assert ledger().repairs.of(row.id).attempts == 1
+
+
+async def test_a_restart_pulls_with_the_accounts_of_the_fleet(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MIRROR_PASSWORD", "sesame")
+    used = list[Any]()
+
+    def ensure_image(*_: object, credentials: Callable[[], Any], **__: object) -> None:
+        used.append(credentials())
+
+    monkeypatch.setattr(image, "ensure_image", ensure_image)
+    login = {"registry": "r.example.com", "username": "robot", "password": "MIRROR_PASSWORD"}
+    registries = Registries.model_validate({"logins": [login]})
+    needed = Image(reference="r.example.com/engine:1", origin=Origin.USER, reason="engine.image")
+    plan = a_plan(a_container(runtime=RuntimeName.DOCKER))
+    release = a_release(image=needed, plan=plan)
+    with image.registries_scope(registries):
+        await in_thread(image.restore_image, release, plan)
+    image.restore_image(release, plan)
+    assert used == [Credentials(username="robot", password="sesame"), None]
 
 
 def on_a_gpu() -> ReleaseRow:

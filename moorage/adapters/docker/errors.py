@@ -106,8 +106,12 @@ def start_failure(error: APIError, spec: ContainerSpec) -> Failure:
     causes = [cause for fragment, cause in START_ERRORS if fragment.lower() in text.lower()]
     if NO_MOUNT in text and any(text.endswith(path) for path in kind.mounts):
         causes = [Cause.ACCELERATOR_RUNTIME_MISSING]
+    elif NO_MOUNT in text and any(text.endswith(mount.source) for mount in spec.mounts):
+        causes = [Cause.PLACE_GONE]
     cause = next(iter(causes), Cause.LAUNCH_REFUSED)
     remedy = kind.remedy if cause is Cause.ACCELERATOR_RUNTIME_MISSING else ""
+    if cause is Cause.PLACE_GONE:
+        remedy = "Deploy the model again: that brings its files back."
     if NO_INIT in text:
         remedy = "Install Podman's init there (package `catatonit`)."
     return Failure(cause, f"{spec.name} on {spec.host}: {text}", suggestion=remedy or None)

@@ -165,7 +165,10 @@ def _require_same_machines(connection: Connection, fleet: FleetSnapshot) -> None
     for name, before in sorted(known.items() - now.items()):
         if name in now:
             found = f" at {before}; this fleet has it at {now[name]}"
-            advice = "Give the other machine a name of its own"
+            advice = (
+                "`moorage reconcile` with this fleet finds its releases if it is the same host."
+                " Else give the other machine a name of its own"
+            )
         elif before in machines:
             found = ", which this fleet does not name"
             advice = f"Name the host '{name}' in the fleet file"

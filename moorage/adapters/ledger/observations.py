@@ -1,6 +1,6 @@
 """Observations of flows: measured memory, repairs of releases, hosts that do not answer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -8,6 +8,7 @@ from sqlalchemy import Row, delete, insert, select, update
 
 from moorage.adapters.ledger.database import LedgerPart, gate, reading
 from moorage.adapters.ledger.tables import (
+    CLAIMS,
     HOSTS,
     MEASUREMENTS,
     RECONCILE_COUNTS,
@@ -16,6 +17,7 @@ from moorage.adapters.ledger.tables import (
     SIGHTINGS,
     replace_rows,
 )
+from moorage.inventory.access import machine_of
 from moorage.inventory.claims import Capacity
 from moorage.memory.calibration import CalibrationKey, Measurement
 from moorage.operations.reconcile.cluster_state import RepairRecord
@@ -140,7 +142,7 @@ def count_of(row: Row[Any]) -> ReconcileCount:
 
 
 class UnseenHosts(LedgerPart):
-    """Hosts that did not answer, and all hosts that ever had claims."""
+    """Hosts that did not answer, and all hosts that ever had claims until they are forgotten."""
 
     def unseen(self) -> dict[str, datetime]:
         """The hosts that do not answer, with the time of the first missed answer, in UTC."""
@@ -160,9 +162,28 @@ class UnseenHosts(LedgerPart):
             replace_rows(connection, SIGHTINGS, SIGHTINGS.c.host.in_([*unseen, *seen]), rows)
 
     def known_hosts(self) -> dict[str, str]:
-        """The address by name of every host that ever had claims."""
+        """The address by name of every host that had claims, as of its last fleet."""
         with reading(self._engine) as connection:
             return {row.name: row.address for row in connection.execute(select(HOSTS))}
+
+    def readdress(self, addresses: Mapping[str, str]) -> None:
+        """Write how some of the known hosts are reached now: the address by name."""
+        if not addresses:
+            return
+        with gate(self._engine) as connection:
+            for name, address in addresses.items():
+                values = {"machine": machine_of(address), "address": address}
+                connection.execute(update(HOSTS).where(HOSTS.c.name == name).values(**values))
+
+    def forget(self, names: Collection[str]) -> None:
+        """Delete hosts on which nothing is claimed."""
+        if not names:
+            return
+        with gate(self._engine) as connection:
+            held = select(CLAIMS.c.host)
+            for column in (HOSTS.c.name, SIGHTINGS.c.host):
+                own = (column.in_(names), column.not_in(held))
+                connection.execute(delete(column.table).where(*own))
 
     def capacities(self) -> dict[str, tuple[Capacity, ...]]:
         """Each host's capacities at its last claim; empty if an older moorage recorded the host."""

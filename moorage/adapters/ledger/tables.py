@@ -157,7 +157,8 @@ HOSTS = sa.Table(
     sa.Column("address", sa.Text, nullable=False),
     sa.Column("capacity", sa.JSON, nullable=False, server_default="[]"),
 )
-"""The machine, the address and the `Capacity` of each host at the time of its last claim."""
+"""How each host is reached as of the last fleet that named it, and its `Capacity` at its last
+claim."""
 
 SIGHTINGS = sa.Table(
     "sightings",

@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from moorage.common.failures import Cause
 from moorage.common.values import Value
 from moorage.engines.workload import Workload
 from moorage.inventory.fleet import Avoided
@@ -63,11 +64,21 @@ class Action(Value):
 
 
 class ActionOutcome(Value):
-    """The result of an action; `done` is False if it failed or its decision no longer held."""
+    """The result of an action; `done` is False if it failed or its decision no longer held.
+
+    Attributes:
+        cause: Why it failed; None = it did not.
+    """
 
     action: Action
     done: bool = True
     summary: str = ""
+    cause: Cause | None = None
+
+    @property
+    def needs_files(self) -> bool:
+        """Whether a restart found its model gone from the host, which only a deploy brings back."""
+        return self.action.kind == ActionKind.RESTART and self.cause is Cause.PLACE_GONE
 
 
 FIRST_SECONDS, LONGEST_SECONDS = 10.0, 300.0

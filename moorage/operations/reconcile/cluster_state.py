@@ -73,6 +73,8 @@ class ClusterState:
 
     Attributes:
         hosts: Reachable hosts of the fleet, on which models may be placed.
+        foreign_hosts: Hosts that are left to the reconcile of another site; nothing is decided
+            about releases there.
         busy: By model, the holder of its lock.
         sleepers: By model, the release that sleeps.
         asleep: Names of workloads of sleeping releases, which are not removed.
@@ -85,6 +87,7 @@ class ClusterState:
     observations: tuple[Observation, ...] = ()
     records: tuple[RepairRecord, ...] = ()
     hosts: frozenset[str] = frozenset()
+    foreign_hosts: frozenset[str] = frozenset()
     busy: Mapping[str, str] = field(default_factory=dict)
     sleepers: Mapping[str, str] = field(default_factory=dict)
     asleep: frozenset[str] = frozenset()
@@ -163,6 +166,11 @@ class ReleaseStatus:
         listed = {one.name for one in self.own.workloads}
         missing = tuple(one for one in self.planned if one.name not in listed)
         return (*self.own.workloads, *missing)
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether one of its hosts is left to the reconcile of another site."""
+        return any(one.host in self.cluster.foreign_hosts for one in self.workloads)
 
     @cached_property
     def unreachable(self) -> tuple[Observation, ...]:

@@ -22,6 +22,9 @@ from moorage.spec import WhenDead
 HEALTHY_SECONDS = 300.0
 """How long a release must have answered before its failures are forgotten."""
 
+MOVE_SECONDS = 7200.0
+"""How long moving a release from an unreachable host is tried; reconciles may be an hour apart."""
+
 
 def decide(cluster: ClusterState) -> tuple[Action, ...]:
     """The actions that bring ledger and hosts into agreement: by release, then strays.
@@ -40,9 +43,9 @@ def decide(cluster: ClusterState) -> tuple[Action, ...]:
 def release_actions(status: ReleaseStatus) -> tuple[Action, ...]:
     """The actions for one release."""
     own = status.own
-    if own.model in status.cluster.busy:
+    if own.model in status.cluster.busy or status.is_foreign:
         return ()
-    if status.unreachable and status.unreachable_seconds >= status.cluster.patience.lost_seconds:
+    if status.unreachable and status.unreachable_seconds >= _lost_seconds(status):
         # When the host comes back, its workloads have no owner and are removed.
         names = ", ".join(one.place.host for one in status.unreachable)
         reason = f"{names} has been unreachable for {human_seconds(status.unreachable_seconds)}"
@@ -58,6 +61,14 @@ def release_actions(status: ReleaseStatus) -> tuple[Action, ...]:
         return _reachable(status)
     action = _unreachable(status)
     return (action, *_restart_in_reach(status)) if action.kind == ActionKind.WAIT else (action,)
+
+
+def _lost_seconds(status: ReleaseStatus) -> float:
+    """How long its host may be away before it is closed: never before it could be moved."""
+    lost, restart = status.cluster.patience.lost_seconds, status.restart
+    if not lost or not restart.elsewhere:  # 0 = give up at once
+        return lost
+    return max(lost, restart.unreachable_seconds + MOVE_SECONDS)
 
 
 def _action(status: ReleaseStatus, kind: ActionKind, reason: str, **more: Any) -> Action:

@@ -89,8 +89,10 @@ def test_a_host_that_lacks_a_types_devices_is_told_what_brings_them(
 
 def test_a_model_that_is_not_on_the_host_is_no_missing_driver() -> None:
     error = refusal(400, MISSING_MOUNT.format("/models/tiny"))
-    failure = start_failure(error, a_container(accelerator_type="cann"))
-    assert failure.cause is Cause.LAUNCH_REFUSED
+    mounts = (Mount(source="/models/tiny", target="/model"),)
+    failure = start_failure(error, a_container(accelerator_type="cann", mounts=mounts))
+    assert failure.cause is Cause.PLACE_GONE
+    assert "Deploy the model again" in failure.suggestion
 
 
 @pytest.fixture

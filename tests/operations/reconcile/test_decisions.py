@@ -25,6 +25,7 @@ from tests.operations.reconcile.worlds import (
 S = ReleaseState
 NEVER = RestartSpec.model_validate({"policy": "never"})
 STAYS = RestartSpec(elsewhere=False)
+PATIENT = RestartSpec(unreachable_seconds=172_800)
 
 
 def ago(seconds: float) -> Any:
@@ -135,6 +136,33 @@ CASES: dict[str, tuple[ClusterState, list[str]]] = {
     ),
     "what is unreachable for good": (
         a_world(a_standing(S.UNREACHABLE), observations=(unreachable(90_000),)),
+        ["give up"],
+    ),
+    "what is unreachable for a day, and is to be moved after two": (
+        a_world(a_standing(S.UNREACHABLE, restart=PATIENT), observations=(unreachable(90_000),)),
+        ["wait"],
+    ),
+    "what is unreachable for two days, and is to be moved then": (
+        a_world(a_standing(S.UNREACHABLE, restart=PATIENT), observations=(unreachable(176_400),)),
+        ["replace"],
+    ),
+    "what is unreachable for longer than its move may take": (
+        a_world(a_standing(S.UNREACHABLE, restart=PATIENT), observations=(unreachable(180_000),)),
+        ["give up"],
+    ),
+    "what is unreachable for a day, and is to stay": (
+        a_world(
+            a_standing(S.UNREACHABLE, restart=PATIENT.model_copy(update={"elsewhere": False})),
+            observations=(unreachable(90_000),),
+        ),
+        ["give up"],
+    ),
+    "what is unreachable and to be given up at once": (
+        a_world(
+            a_standing(S.UNREACHABLE, restart=PATIENT),
+            **AWAY,
+            patience=Patience(lost_seconds=0),
+        ),
         ["give up"],
     ),
     "what is seen again": (a_world(a_standing(S.UNREACHABLE)), ["mark seen"]),
