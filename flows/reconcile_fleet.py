@@ -99,7 +99,7 @@ async def _observe_and_repair(
     await in_thread(ledger().repairs.tidy)
     await in_thread(revive_gateways)
     await in_thread(end_dead_sleepers)
-    await restore_schedules(fleet)
+    await restore_schedules()
     waits = [action for action in actions if action.kind == ActionKind.WAIT]
     return cluster, actions, (*outcomes, *_not_done(waits, "not yet"))
 
