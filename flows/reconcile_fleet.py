@@ -126,7 +126,8 @@ def _not_done(actions: Sequence[Action], why: str) -> tuple[ActionOutcome, ...]:
 
 async def _publish(cluster: ClusterState, outcomes: Sequence[ActionOutcome]) -> None:
     description = reconcile_summary(cluster, outcomes)
-    await show_table("reconcile-hosts", hosts_table(cluster), description)
+    # One a minute with the same rows would fill Prefect's database.
+    await show_table("reconcile-hosts", hosts_table(cluster), description, if_changed=True)
     rows = reconcile_rows(changing(outcomes))
     if rows:
         table = [dict(zip(RECONCILE_COLUMNS, row, strict=True)) for row in rows]
