@@ -20,6 +20,7 @@ from moorage.spec.patterns import (
     Name,
     PackageName,
     VariableName,
+    Word,
     check_environment,
     check_placeholders,
     check_program,
@@ -85,13 +86,13 @@ class EngineSpec(InputValue):
         pattern=IMAGE_PATTERN,
         description="Container image to use instead of the engine's official one.",
     )
-    args: tuple[str, ...] = Field(
+    args: tuple[Word, ...] = Field(
         (),
         max_length=1000,
         description="Arguments added to the engine's command line; they win over derived ones."
         " Each entry is one argument or a whole `--name value` line.",
     )
-    env: dict[VariableName, str] = Field(
+    env: dict[VariableName, Word] = Field(
         {},
         max_length=1000,
         description="Environment variables for the engine, such as"
