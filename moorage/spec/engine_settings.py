@@ -28,8 +28,8 @@ class VllmSettings(InputValue):
         None,
         gt=0,
         le=1,
-        description="Share of each accelerator's memory (`--gpu-memory-utilization`), above 0 and at"
-        " most 1. Empty = the smallest that serves the spec.",
+        description="Share of each accelerator's memory (`--gpu-memory-utilization`), above 0 and"
+        " at most 1. Empty = the smallest that serves the spec.",
     )
 
     @field_validator("hf_overrides")
