@@ -4,7 +4,8 @@ Importing this module closes the parameter schemas of the flows: the API refuses
 Prefect's own schemas accept them, and the run then crashes before its flow begins. Both
 `moorage serve` and `prefect deploy` import the flows and then make their schemas; neither takes a
 schema from outside (Prefect 3.8, `generate_parameter_schema`). The import also removes Prefect's
-line about each finished task from the logs of runs, since the journal has its own.
+line about each finished task from the logs of runs, since the journal has its own, and the values
+of refused parameters from Prefect's line about them.
 """
 
 import functools
@@ -215,6 +216,22 @@ def _says_more_than_the_journal(record: logging.LogRecord) -> bool:
 
 
 logging.getLogger("prefect.task_runs").addFilter(_says_more_than_the_journal)
+
+
+REFUSED = "Parameter validation failed for flow"
+
+
+def _without_values(record: logging.LogRecord) -> bool:
+    """Cut the values off Prefect's line about refused parameters: a secret may be the mistake.
+
+    The state of the run names the fields and what is wrong with them.
+    """
+    if (text := record.getMessage()).startswith(REFUSED):
+        record.msg, record.args = text.partition(":")[0], ()
+    return True
+
+
+logging.getLogger("prefect.flows").addFilter(_without_values)
 
 
 class RunLog:

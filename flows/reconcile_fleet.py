@@ -107,7 +107,7 @@ async def _observe_and_repair(
     await in_thread(revive_gateways)
     await in_thread(end_dead_sleepers)
     await in_thread(forget_hosts, fleet, cluster)
-    await restore_schedules(fleet)
+    await restore_schedules()
     waits = [action for action in actions if action.kind == ActionKind.WAIT]
     return cluster, actions, (*outcomes, *_not_done(waits, "not yet"))
 
@@ -156,7 +156,8 @@ def _not_done(actions: Sequence[Action], why: str) -> tuple[ActionOutcome, ...]:
 
 async def _publish(cluster: ClusterState, outcomes: Sequence[ActionOutcome]) -> None:
     description = reconcile_summary(cluster, outcomes)
-    await show_table("reconcile-hosts", hosts_table(cluster), description)
+    # One a minute with the same rows would fill Prefect's database.
+    await show_table("reconcile-hosts", hosts_table(cluster), description, if_changed=True)
     rows = reconcile_rows(changing(outcomes))
     if rows:
         table = [dict(zip(RECONCILE_COLUMNS, row, strict=True)) for row in rows]

@@ -18,7 +18,11 @@ from prefect.utilities.callables import parameter_schema
 
 from flows.deploy_by_name import deploy_by_name
 from moorage.adapters.prefect.run_processes import fork_runs
-from moorage.adapters.prefect.schedules import creation_of, scheduled_deployments
+from moorage.adapters.prefect.schedules import (
+    creation_of,
+    remove_other_schedules,
+    scheduled_deployments,
+)
 
 POLL_SECONDS = 2.0
 """How often the runner polls the server for runs; Prefect's default of 10 s feels slow."""
@@ -59,10 +63,11 @@ async def _serve(
     runner, follower = Runner(limit=limit, query_seconds=POLL_SECONDS), None
     kept = {one.name: one.schedules for one in await scheduled_deployments()}
     for deployment in deployments:
-        # Registering removes existing schedules, and the schedules of models are not in the file.
+        # Registering may remove existing schedules, and those of models are not in the file.
         for one in kept.get(f"{deployment.flow_name}/{deployment.name}", ()):
             deployment.schedules = [*(deployment.schedules or ()), creation_of(one)]
         identity = await runner.aadd_deployment(deployment)
+        await remove_other_schedules(identity, {one.slug for one in deployment.schedules or ()})
         # Otherwise each run, and the runner when it looks for hooks, would load the deployment's
         # entrypoint and pull steps from the server, where callers of the API can change them.
         code: Flow[..., Any] = load_flow_from_entrypoint(

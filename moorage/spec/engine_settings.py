@@ -26,10 +26,10 @@ class VllmSettings(InputValue):
     )
     gpu_memory_utilization: float | None = Field(
         None,
-        ge=0,
+        gt=0,
         le=1,
-        description="Share of each accelerator's memory (`--gpu-memory-utilization`). Empty = the"
-        " smallest that serves the spec.",
+        description="Share of each accelerator's memory (`--gpu-memory-utilization`), above 0 and"
+        " at most 1. Empty = the smallest that serves the spec.",
     )
 
     @field_validator("hf_overrides")

@@ -73,7 +73,7 @@ def test_the_schedules_of_a_model_follow_its_spec_until_it_is_retired(scheduled:
     scheduled.deploy(WORKDAYS)
     assert scheduled.times() == BOTH
     (wake,) = scheduled.schedules(WAKE)
-    assert wake["parameters"]["fleet"]["hosts"][0]["name"] == "local"
+    assert "fleet" not in wake["parameters"]
     assert "unchanged" in scheduled.deploy({"awake": "0 6 * * *"}).lower()
     assert scheduled.times() == {WAKE: [("0 6 * * *", "UTC")], SLEEP: []}
     scheduled.deploy(None)

@@ -134,6 +134,7 @@ class TestDeployed:
 
 
 SPEC = {"name": "refused", "source": "file:///nowhere"}
+TOKEN = "hf_" + "A1b2C3d4" * 4
 PAGE = REPOSITORY / "docs" / "what-people-see.md"
 
 
@@ -152,6 +153,9 @@ class TestRefused:
             ({"precision": "int3"}, "spec.precision", "unknown key"),
             ({"source": "org/repo"}, "spec.source", "allowed: hf://org/repo"),
             ({"source": None}, "spec.source", "found None; allowed: string"),
+            ({"secrets": {"HF_TOKEN": TOKEN}}, "spec.secrets.HF_TOKEN", "a secret in clear"),
+            ({"engine": {"env": {"X": TOKEN}}}, "spec.engine.env.X", "a secret in clear"),
+            ({"engine": {"args": [f"--x={TOKEN}"]}}, "spec.engine.args[0]", "a secret in clear"),
             ({"restart": {"attempts": -1}}, "spec.restart.attempts", "minimum of 1"),
         ],
     )
@@ -163,6 +167,7 @@ class TestRefused:
         assert refusal.status_code == 409
         assert f"{field}: " in refusal.json()["detail"]
         assert detail in refusal.json()["detail"]
+        assert TOKEN not in refusal.text
 
     def test_all_mistakes_at_once(self, prefect_server: PrefectServer) -> None:
         """As `docs/what-people-see.md` shows them."""

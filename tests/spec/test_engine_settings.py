@@ -16,7 +16,6 @@ from moorage.spec.engine import EngineSpec
     ("engine", "words"),
     [
         ({"name": "vllm", "vllm": {"gpu_memory_utilization": 0.5}}, "--gpu-memory-utilization 0.5"),
-        ({"name": "vllm", "vllm": {"gpu_memory_utilization": 0.0}}, "--gpu-memory-utilization 0"),
         ({"name": "vllm", "vllm": {"gpu_memory_utilization": 1}}, "--gpu-memory-utilization 1"),
         (
             {"name": "vllm", "vllm": {"hf_overrides": {"num_labels": 2, "a": {"b": [None]}}}},
@@ -42,8 +41,10 @@ def test_settings_are_arguments_that_args_win_over(engine: dict[str, Any], words
 @pytest.mark.parametrize(
     ("engine", "why"),
     [
-        ({"name": "vllm", "vllm": {"gpu_memory_utilization": -0.1}}, "greater than or equal to 0"),
+        ({"name": "vllm", "vllm": {"gpu_memory_utilization": 0}}, "greater than 0"),
         ({"name": "vllm", "vllm": {"gpu_memory_utilization": 1.5}}, "less than or equal to 1"),
+        ({"name": "vllm", "shm": 10}, "such as 10GiB; without a unit it counts bytes"),
+        ({"name": "vllm", "shm": 0}, "at least 1MiB"),
         ({"name": "llama.cpp", "llama_cpp": {"reasoning_budget": -2}}, "equal to -1"),
         ({"name": "llama.cpp", "vllm": {"gpu_memory_utilization": 0.5}}, "settings of vllm"),
         ({"llama_cpp": {"reasoning_budget": 1}}, "set `name: llama.cpp`"),

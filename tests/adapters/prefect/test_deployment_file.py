@@ -197,3 +197,11 @@ def test_a_mistake_in_the_file_is_told_with_its_deployment(
     assert caught.value.cause is Cause.BAD_SETTING
     assert caught.value.detail.startswith(f"{file}: ")
     assert mistake in caught.value.detail
+
+
+def test_a_schedule_without_a_slug_gets_one_that_stays(tmp_path: Path) -> None:
+    file, spec = tmp_path / "prefect.yaml", "parameters: {spec: {name: a, source: hf://a/b}}"
+    times = f"[{{cron: 0 3 * * *, {spec}}}, {{cron: 0 4 * * *, slug: late, {spec}}}]"
+    file.write_text(f"deployments: [{{{PLAN}, schedules: {times}}}]")
+    (deployment,) = deployments_of(file)
+    assert [one.slug for one in deployment.schedules or ()] == ["schedule-1", "late"]
