@@ -77,6 +77,7 @@ def remedies(trial: Trial) -> tuple[str, ...]:
         _options,
         _more_accelerators,
         _derived_sizes,
+        _several_hosts,
         _ray,
         _partial_offload,
         _without_a_release,
@@ -149,6 +150,15 @@ def _derived_sizes(trial: Trial) -> Iterator[str]:
     """Try the parallel sizes that follow from the placement, if the user states others."""
     if trial.request.stated and trial.seats(replace(trial.request, stated=None)):
         yield "Leave the parallel sizes out of `engine.args`: without them the model fits."
+
+
+def _several_hosts(trial: Trial) -> Iterator[str]:
+    """Try one replica on several hosts, unless the user states how many."""
+    request = trial.request
+    joined = request.with_placement(across_hosts=True)
+    stated = request.spans_hosts or request.spec.placement.hosts != "auto"
+    if not stated and joined.spans_hosts and trial.seats(joined):
+        yield "Set `placement.across_hosts: true`: on several hosts the model fits."
 
 
 def _ray(trial: Trial) -> Iterator[str]:
