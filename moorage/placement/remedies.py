@@ -17,7 +17,7 @@ from moorage.placement.explanation import Verdict
 from moorage.placement.memory import ExactOrEstimatedMemory, Memory, MemoryRequest
 from moorage.placement.placement import Seat
 from moorage.placement.request import Request
-from moorage.placement.view import AcceleratorKind, HostView, view_of
+from moorage.placement.view import AcceleratorKind, HostView, view_of, views_of
 from moorage.spec import Distributed, EngineName
 
 OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -176,8 +176,7 @@ def _without_a_release(trial: Trial) -> Iterator[str]:
     hosts = trial.fleet.hosts
     names = {claim.release: None for host in hosts for claim in host.claims if claim.release}
     for name in list(names)[:MOST_RELEASES]:
-        views = [view_of(host) for host in trial.fleet.without(name).hosts]
-        if trial.seats(views=views):
+        if trial.seats(views=views_of(trial.fleet.without(name).hosts)):
             yield f"Retire {name}: in its place the model fits."
 
 
@@ -308,10 +307,11 @@ def _with(view: HostView, kind: AcceleratorKind, number: int) -> HostView:
 
 def _bare(view: HostView, accelerators: Iterable[Accelerator]) -> HostView:
     empty = {"claims": (), "ports_in_use": (), "ram_free": view.host.ram_total}
-    return view_of(view.host.model_copy(update={**empty, "accelerators": tuple(accelerators)}))
+    host = view.host.model_copy(update={**empty, "accelerators": tuple(accelerators)})
+    return view_of(host, view.smallest)
 
 
-def shortage(request: Request, fleet: FleetSnapshot, verdicts: Sequence[Verdict]) -> str:
+def shortage(request: Request, views: Sequence[HostView], verdicts: Sequence[Verdict]) -> str:
     """One line with the parts of the memory on the nearest miss; empty if memory is not short."""
     # The policy `baseline` does not measure against one shape, so its refusals have no count.
     memory = (one for one in verdicts if one.refusal == Reason.ACCELERATOR_MEMORY)
@@ -320,7 +320,8 @@ def shortage(request: Request, fleet: FleetSnapshot, verdicts: Sequence[Verdict]
         return ""
     nearest = min(short, key=lambda one: one.needed - one.available)
     split = request.stated_split or Split(tensor=nearest.count)
-    for kind in view_of(fleet.host(nearest.host)).groups:
+    (view,) = (view for view in views if view.host.name == nearest.host)
+    for kind in view.groups:
         allocation = request.demand.least(kind, split)
         if allocation and allocation.bytes == nearest.needed:
             terms = (f"{term.name} {human_bytes(term.bytes)}" for term in allocation.need.terms)
