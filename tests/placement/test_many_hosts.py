@@ -104,6 +104,25 @@ def test_the_first_host_leads_and_all_claim_the_same() -> None:
     assert all(seat.port for seat in seats)
 
 
+def at(site: str, host: HostSnapshot) -> HostSnapshot:
+    return host.model_copy(update={"labels": {"site": site}})
+
+
+@pytest.mark.parametrize(
+    ("gib", "hosts", "taken"),
+    [
+        (400, (at("x", A), at("y", B), at("x", C)), ["a", "c"]),
+        (400, (A, at("y", B), C), ["a", "c"]),
+        (400, (at("x", A), at("y", B)), []),
+        (800, (at("x", A), at("y", B), at("x", C), at("y", D)), []),
+    ],
+)
+def test_one_replica_stays_at_one_site(
+    gib: int, hosts: tuple[HostSnapshot, ...], taken: list[str]
+) -> None:
+    assert [seat.host for seat in on_hosts(model(gib), *hosts).seats] == taken
+
+
 def test_hosts_whose_accelerators_hardly_differ_share_a_replica_in_proportion() -> None:
     less = tuple(
         item.model_copy(update={"memory_total": 79 * GIB + GIB // 2, "memory_free": 79 * GIB})
