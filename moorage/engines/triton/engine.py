@@ -63,6 +63,7 @@ class Triton(Vllm):
     automatic = False
     modes = frozenset({Mode.COMPLETION})
     modes_of_own_images = frozenset()
+    switches_of_own_images = frozenset()
     lists_models = True
     api_key_variable = ""
     busy = None
