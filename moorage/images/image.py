@@ -13,6 +13,11 @@ from moorage.spec import EngineName
 from moorage.spec.image_reference import repository
 
 CANN, CPU = "cann", "cpu"
+IN_RUNNERS = (EngineName.VLLM, EngineName.SGLANG)
+RUNNERS = (
+    "set `engine.image`, or install the images of the extra `runners`"
+    " (`pip install '.[runners]'` in the checkout)"
+)
 
 COMPILER = "c++-compiler"
 LACKABLE = frozenset({COMPILER})
@@ -102,7 +107,16 @@ def choose_image(question: ImageQuestion, more: Sequence[CatalogueRow] = ()) -> 
         version = answer.engine_version or tagged_version(answer.reference, question.engine)
         return answer.model_copy(update={"engine_version": version})
     notes = [item.note for item in (first, answer) if isinstance(item, Refusal)]
+    if not more and _is_in_runners(question):
+        notes = [f"{note}: {RUNNERS}" for note in dict.fromkeys(notes)]
     raise Failure(Cause.NO_IMAGE, "; ".join(dict.fromkeys(notes)))
+
+
+def _is_in_runners(question: ImageQuestion) -> bool:
+    """Whether only the package of further images may have one for the engine and hardware."""
+    engine, kind = question.engine, question.kind
+    official = any((row.engine, row.accelerator_type) == (engine, kind) for row in CATALOGUE)
+    return not official and engine in IN_RUNNERS and kind not in ("", CPU)
 
 
 @lru_cache(maxsize=1024)
