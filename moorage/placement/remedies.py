@@ -18,7 +18,7 @@ from moorage.placement.memory import ExactOrEstimatedMemory, Memory, MemoryReque
 from moorage.placement.placement import Seat
 from moorage.placement.request import Request
 from moorage.placement.view import AcceleratorKind, HostView, view_of, views_of
-from moorage.spec import Distributed, EngineName
+from moorage.spec import Distributed, EngineName, ExtendedCacheSpec
 
 OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--kv-cache-dtype fp8", {"kv_cache_dtype": "fp8"}),
@@ -81,6 +81,7 @@ def remedies(trial: Trial) -> tuple[str, ...]:
         _ray,
         _partial_offload,
         _without_a_release,
+        _smaller_extended_cache,
         _checkpoint,
         _empty_or_extended_host,
         _larger_accelerators,
@@ -178,6 +179,27 @@ def _without_a_release(trial: Trial) -> Iterator[str]:
     for name in list(names)[:MOST_RELEASES]:
         if trial.seats(views=views_of(trial.fleet.without(name).hosts)):
             yield f"Retire {name}: in its place the model fits."
+
+
+def _smaller_extended_cache(trial: Trial) -> Iterator[str]:
+    """Try less RAM for the extended cache, then none."""
+    cache = trial.request.spec.extended_kv_cache
+    if cache is None:
+        return
+    for setting, smaller in _smaller_caches(cache):
+        if trial.seats(trial.request.with_spec(extended_kv_cache=smaller)):
+            yield f"Set `extended_kv_cache.{setting}`: with it the model fits."
+    if trial.seats(trial.request.with_spec(extended_kv_cache=None)):
+        yield "Leave out `extended_kv_cache`: without it the model fits."
+
+
+def _smaller_caches(cache: ExtendedCacheSpec) -> Iterator[tuple[str, ExtendedCacheSpec]]:
+    for part in (2, 4, 8):
+        if cache.ram is None:
+            ratio = cache.ratio / part
+            yield f"ratio: {ratio!r}", cache.model_copy(update={"ratio": ratio})
+        elif gib := cache.ram // part // GIB:
+            yield f"ram: {gib}GiB", cache.model_copy(update={"ram": gib * GIB})
 
 
 def _checkpoint(trial: Trial) -> Iterator[str]:
