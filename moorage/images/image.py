@@ -63,9 +63,10 @@ class Image(Value):
         identity: The local image id, known once the host has it.
         engine_version: Version that the reference was chosen for; empty = unknown.
         origin: `user`, or `default` when it comes from the catalogue.
-        newer_runtime: Whether its accelerator runtime is newer than the host driver's, so that it
-            runs by minor-version compatibility only. NVIDIA's container hook refuses such an image
-            unless `NVIDIA_DISABLE_REQUIRE=1` is set.
+        runtime: Version of the accelerator runtime that it is built for; empty = unknown.
+        newer_runtime: Whether its runtime is newer than the driver of the host that it was chosen
+            for, so that it runs there by minor-version compatibility only. NVIDIA's container hook
+            refuses such an image unless `NVIDIA_DISABLE_REQUIRE=1` is set.
         lacks: Parts of `LACKABLE` that its label declares as missing; known once the host has it.
     """
 
@@ -75,6 +76,7 @@ class Image(Value):
     engine_version: str = ""
     origin: Origin
     reason: str
+    runtime: str = ""
     newer_runtime: bool = False
     lacks: tuple[str, ...] = ()
 
@@ -231,6 +233,7 @@ def _newest(question: ImageQuestion, rows: list[CatalogueRow], fit: Fit, variant
         engine_version=version,
         origin=Origin.DEFAULT,
         reason=f"{publisher}{_runtime_note(row.runtime, question, fit)}",
+        runtime=row.runtime,
         newer_runtime=fit is Fit.SAME_MAJOR,
     )
 
