@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -411,6 +412,24 @@ def test_a_refusal_says_what_stands_in_the_way_of_all_of_them() -> None:
     why = "built for amd64, the host is arm64; .* built for ROCM 6.4, the host runs ROCM 5.0"
     with pytest.raises(Failure, match=why):
         choose_image(question, MORE)
+
+
+@pytest.mark.parametrize(
+    ("kind", "engine", "more", "hint"),
+    [
+        ("cann", EngineName.VLLM, (), True),
+        ("rocm", EngineName.SGLANG, (), True),
+        ("musa", EngineName.VLLM, MORE, False),
+        ("cuda", EngineName.TRANSFORMERS, (), False),
+        ("cpu", EngineName.SGLANG, (), False),
+    ],
+)
+def test_images_that_another_package_may_have_are_named(
+    kind: str, engine: EngineName, more: Sequence[CatalogueRow], hint: bool
+) -> None:
+    with pytest.raises(Failure) as caught:
+        choose_image(_question({"kind": kind, "engine": engine}), more)
+    assert ("pip install '.[runners]'" in caught.value.detail) is hint
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from moorage.engines.flags import Flag, default_flag, derived_flag, spec_flag
 from moorage.engines.launch import ContainerSpec, GeneratedFile, Isolation
 from moorage.engines.recovery import Remedy
 from moorage.engines.request import LaunchRequest
+from moorage.engines.seat import sees_more_than_claimed
 from moorage.engines.triton.causes import LOG_CAUSES
 from moorage.engines.triton.openai_frontend import (
     READY,
@@ -74,6 +75,7 @@ class Triton(Vllm):
     automatic = False
     modes = frozenset({Mode.COMPLETION})
     modes_of_own_images = frozenset()
+    switches_of_own_images = frozenset()
     lists_models = True
     api_key_variable = ""
     busy = None
@@ -138,15 +140,14 @@ class Triton(Vllm):
 
     def refusal(self, request: LaunchRequest) -> Failure | None:
         """Refuses processes, and settings beyond the protocol or a one-accelerator instance."""
-        spec, seat = request.spec, request.seat
+        spec = request.spec
         if not request.in_container:
             return _refused("engine.runtime: Triton is started in a container only", "docker")
         wrong = (frontend_refusal if spec.engine.triton.openai else _protocol_refusal)(request)
         if wrong := wrong or argument_refusal(spec, version_of(request)):
             return wrong
-        if spec.engine.triton.instance == TritonInstance.GPU and len(seat.accelerators) != 1:
-            note = f"engine.triton.instance: KIND_GPU is for one, not {len(seat.accelerators)}"
-            return _refused(f"{note} accelerators", "KIND_MODEL")
+        if spec.engine.triton.instance == TritonInstance.GPU:
+            return _pinned_refusal(request)
         return None
 
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
@@ -294,6 +295,18 @@ def _no_pools(request: LaunchRequest) -> tuple[Flag, ...]:
         default_flag(reason, "--pinned-memory-pool-byte-size=0"),
         *(default_flag(reason, f"--cuda-memory-pool-byte-size={i}:0") for i in accelerators),
     )
+
+
+def _pinned_refusal(request: LaunchRequest) -> Failure | None:
+    """Why an instance cannot be pinned to one accelerator; None = it can."""
+    number, what = len(request.seat.accelerators), "engine.triton.instance: KIND_GPU"
+    if number != 1:
+        return _refused(f"{what} is for one, not {number} accelerators", "KIND_MODEL")
+    if sees_more_than_claimed(request):
+        # The backend counts all devices that the container sees, whatever CUDA_VISIBLE_DEVICES is.
+        note = "takes the first accelerator of the host, not the claimed one, in a container that"
+        return _refused(f"{what} {note} sees all of them (`engine.container`)", "KIND_MODEL")
+    return None
 
 
 def _refused(detail: str, instead: str) -> Failure:

@@ -159,7 +159,7 @@ def derived_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     """
     spec, omni = request.spec, is_omni(request)
     return (
-        *([derived_flag("makes images or speech", "--omni")] if omni else []),
+        *([derived_flag("makes images", "--omni")] if omni else []),
         # Models that generate images or speech have no context length.
         *(() if omni else length_flags(request, "--max-model-len")),
         *parallel_flags(request),

@@ -166,6 +166,7 @@ class Vllm(Engine):
     modes = frozenset(Mode) - {Mode.AUTO, Mode.IMAGE_GENERATION}
     # These need vllm-omni.
     modes_of_own_images = frozenset({Mode.IMAGE_GENERATION})
+    switches_of_own_images = frozenset({"--omni"})
     lists_models = True
     api_key_variable = API_KEY
     busy: ClassVar[Busy | None] = IN_FLIGHT

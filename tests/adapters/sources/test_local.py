@@ -202,6 +202,7 @@ def test_a_file_is_no_directory(root: Path) -> None:
     ("damage", "cause", "words"),
     [
         ("no config", Cause.SOURCE_INCOMPLETE, "there is no config.json"),
+        ("pipeline", Cause.SOURCE_INCOMPLETE, "it is a pipeline of diffusers"),
         ("no shard", Cause.SOURCE_INCOMPLETE, f"names missing files: {SHARD}"),
         ("cut shard", Cause.SOURCE_CORRUPT, f"{SHARD} is not a whole safetensors file"),
         ("dead link", Cause.SOURCE_INCOMPLETE, f"{SHARD} is a link to nothing"),
@@ -213,6 +214,8 @@ def test_an_incomplete_directory_says_what_it_lacks(
     match damage:
         case "no config":
             (root / "config.json").unlink()
+        case "pipeline":
+            (root / "config.json").rename(root / "model_index.json")
         case "no shard":
             (root / SHARD).unlink()
         case "cut shard":

@@ -90,6 +90,13 @@ def test_what_would_not_start_or_not_be_safe_is_refused(
     assert refused.value.cause == Cause.BAD_SPEC
 
 
+def test_one_accelerator_is_not_pinned_where_the_container_sees_all_of_them() -> None:
+    engine = {"triton": {"instance": "KIND_GPU"}, "container": {"privileged": True}}
+
+    with pytest.raises(Failure, match="KIND_GPU takes the first accelerator of the host"):
+        triton_plan({"engine": engine}, a_host(gpus=4))
+
+
 @pytest.mark.parametrize(
     ("field", "value"), [("prompts", [{"prompt": "hi", "expect": "there"}]), ("acceptance", {})]
 )
