@@ -1,4 +1,4 @@
-"""Close flow runs that Prefect wrongly shows as running; remove reconciles that changed nothing."""
+"""Close flow runs that Prefect wrongly shows as running; remove reconciles that did nothing."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -11,6 +11,7 @@ from prefect.client.schemas.filters import (
     FlowFilterName,
     FlowRunFilter,
     FlowRunFilterEndTime,
+    FlowRunFilterNextScheduledStartTime,
     FlowRunFilterStartTime,
     FlowRunFilterState,
     FlowRunFilterStateName,
@@ -39,7 +40,14 @@ LEADING = [
 ]
 """Flows that change the state of releases."""
 
-RECONCILE, UNCHANGED = "reconcile-fleet", "Unchanged"
+RECONCILE = "reconcile-fleet"
+
+DID_NOTHING = ["Unchanged", "Skipped"]
+"""Final states of runs that did nothing."""
+
+LATE = "Late"
+"""Prefect's name for the state of a run that is overdue."""
+
 SCHEDULED = "auto-scheduled"
 """Prefect's tag for runs that a schedule began."""
 
@@ -62,21 +70,32 @@ async def close_unreported_runs(since: datetime) -> None:
 
 
 async def remove_quiet_runs(before: datetime) -> None:
-    """Remove scheduled reconciles that changed nothing and ended before `before`.
+    """Remove scheduled reconciles that did nothing and ended, or were to begin, before `before`.
 
-    One run a minute would hide all other runs. Runs that a person or an event began stay.
+    One run a minute would hide all other runs, and what nobody could start in time would queue up.
+    Runs that a person or an event began stay.
     """
-    unchanged = FlowRunFilterState(name=FlowRunFilterStateName(any_=[UNCHANGED]))
+    scheduled = FlowRunFilterTags(all_=[SCHEDULED])
     quiet = FlowRunFilter(
-        state=unchanged,
+        state=FlowRunFilterState(name=FlowRunFilterStateName(any_=DID_NOTHING)),
         end_time=FlowRunFilterEndTime(before_=before),
-        tags=FlowRunFilterTags(all_=[SCHEDULED]),
+        tags=scheduled,
     )
+    overdue = FlowRunFilter(
+        state=FlowRunFilterState(name=FlowRunFilterStateName(any_=[LATE])),
+        next_scheduled_start_time=FlowRunFilterNextScheduledStartTime(before_=before),
+        tags=scheduled,
+    )
+    for runs in (quiet, overdue):
+        await _remove_reconciles(runs)
+
+
+async def _remove_reconciles(runs: FlowRunFilter) -> None:
     ours = FlowFilter(name=FlowFilterName(any_=[RECONCILE]))
     with _refusal_ignored():  # then the next reconcile does it
         async with get_client() as client:
             found = await client.read_flow_runs(
-                flow_filter=ours, flow_run_filter=quiet, limit=AT_ONCE
+                flow_filter=ours, flow_run_filter=runs, limit=AT_ONCE
             )
             for run in found:
                 with _refusal_ignored():

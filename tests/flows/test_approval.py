@@ -114,6 +114,25 @@ def test_no_answer_means_no_and_somebody_is_told(
     assert served.ended(notice["id"])["state"]["type"] == "COMPLETED"
 
 
+def test_who_watches_asks_once_and_the_next_run_is_skipped_meanwhile(
+    served: PrefectServer, workplace: Workplace, deploy: Callable[..., dict[str, Any]]
+) -> None:
+    run = deploy("watched")
+    name = workplace.named("watched")
+    waiting_runs(served, workplace, run)
+    workplace.run("approve", name)
+    assert served.ended(run["id"])["state"]["type"] == "COMPLETED"
+
+    watches = {"names": [name], "by_policy": True, "force": True}
+    asks = redeploy(served, workplace, **watches)
+    waiting_runs(served, workplace, asks)
+    again = served.ended(redeploy(served, workplace, **watches)["id"])
+    assert (again["state"]["type"], again["state"]["name"]) == ("COMPLETED", "Skipped")
+    assert asks["id"] in again["state"]["message"]
+    workplace.run("approve", name, "--refuse")
+    assert served.ended(asks["id"])["state"]["type"] == "FAILED"
+
+
 def waiting_runs(
     served: PrefectServer, workplace: Workplace, run: dict[str, Any]
 ) -> list[dict[str, Any]]:
