@@ -21,6 +21,7 @@ from prefect.client.schemas.filters import (
 from prefect.client.schemas.objects import State, StateType
 from prefect.states import Completed, Crashed
 
+from moorage.adapters.ledger.locks import ASKS, LockHeld
 from moorage.adapters.prefect.api_errors import server_failure
 from moorage.adapters.system.threads import in_thread
 from moorage.operations.reconcile.actions import ActionKind, ActionOutcome
@@ -29,6 +30,7 @@ from tasks.context import ledger
 from tasks.journal import tell
 
 KILLED = "its process is gone; what it had begun was put right by reconciling"
+GONE = "its process is gone; it waited for approval, and had begun nothing"
 UNREPORTED = "it ended while Prefect's API was away"
 
 LEFT_BEHIND = {ActionKind.UNDO, ActionKind.FINISH, ActionKind.BRING_BACK}
@@ -67,6 +69,20 @@ async def close_killed_runs(outcomes: Sequence[ActionOutcome]) -> None:
 async def close_unreported_runs(since: datetime) -> None:
     """Set the final state of runs whose process could not, unless the process may still work."""
     await _end_runs(await in_thread(final_states, await _shown_as_running(since), since))
+
+
+async def close_abandoned_questions() -> None:
+    """Set runs to Crashed that were killed while they waited for approval."""
+    for lock in await in_thread(ledger().locks.abandoned, ASKS):
+        run = lock.removeprefix(ASKS)
+        if await _end_runs({run: Crashed(message=GONE)}):
+            await in_thread(_free, lock)
+
+
+def _free(lock: str) -> None:
+    own = ledger().locks
+    with suppress(LockHeld), own.holding(lock, wait_seconds=0):
+        pass
 
 
 async def remove_quiet_runs(before: datetime) -> None:
@@ -127,16 +143,21 @@ def final_states(flow_runs: Sequence[str], since: datetime) -> dict[str, State]:
     return ends
 
 
-async def _end_runs(ends: Mapping[str, State]) -> None:
+async def _end_runs(ends: Mapping[str, State]) -> bool:
+    """End these runs unless they have ended; returns whether the server knows all and took it."""
+    taken = 0
     with _refusal_ignored():  # then the next reconcile does it
         async with get_client() as client:
             for identity in sorted(filter(None, ends)):
                 with _refusal_ignored(), suppress(ValueError):
                     run = await client.read_flow_run(UUID(identity))
                     if run.state is None or run.state.is_final():
+                        taken += 1
                         continue
                     await client.set_flow_run_state(run.id, ends[identity], force=True)
+                    taken += 1
                     tell(f"flow run {run.name} is {ends[identity].name}: {ends[identity].message}")
+    return taken == len(ends)
 
 
 async def _shown_as_running(since: datetime) -> list[str]:

@@ -15,6 +15,7 @@ from tests.e2e.workplace import REPOSITORY, Workplace
 from tests.flows.conftest import Serving
 from tests.flows.requests import RECONCILE, end_as
 from tests.prefect_server import PrefectServer
+from tests.waiting import until
 
 __all__ = ["lifecycle_program"]
 
@@ -46,8 +47,7 @@ def test_a_deploy_that_waits_for_a_person_keeps_no_reconcile_away_and_old_limits
     }
     killed = with_old_limit(prefect_server, RECONCILE)
     with Serving(workplace, "--limit", "1"):
-        for deployment in (RECONCILE, DEPLOY):
-            assert prefect_server.deployment(deployment)["global_concurrency_limit"] is None
+        until(lambda: not prefect_server.deployment(RECONCILE)["global_concurrency_limit"])
         asked = prefect_server.ask(DEPLOY, {"spec": spec, "fleet": fleet}).json()
         prefect_server.until(asked["id"], {"PAUSED"})
         reconciled = prefect_server.run(RECONCILE, {"fleet": fleet})
