@@ -133,6 +133,21 @@ def test_who_watches_asks_once_and_the_next_run_is_skipped_meanwhile(
     assert served.ended(asks["id"])["state"]["type"] == "FAILED"
 
 
+def test_who_is_killed_while_it_waits_gets_no_answer_and_is_ended(
+    served: PrefectServer, workplace: Workplace, lifecycle_program: Path
+) -> None:
+    engine = process_engine(lifecycle_program)
+    spec = workplace.spec("killed", engine=engine, redeploy={"approval": "required"})
+    with workplace.spawn("deploy", spec, "--fleet", workplace.folder / "fleet.yaml") as command:
+        (waiting,) = until(lambda: workplace.json("approvals"))
+        command.kill()
+    refused = workplace.json("approve", waiting["id"], code=2)["error"]
+    assert refused["cause"] == "unknown-approval"
+    workplace.run("reconcile", "--fleet", workplace.folder / "fleet.yaml")
+    ended = served.ended(waiting["id"])["state"]
+    assert (ended["type"], "its process is gone" in ended["message"]) == ("CRASHED", True)
+
+
 def waiting_runs(
     served: PrefectServer, workplace: Workplace, run: dict[str, Any]
 ) -> list[dict[str, Any]]:
