@@ -131,9 +131,20 @@ def requested_run(requested_by: str = "") -> Iterator[Requester]:
     """
     requester = _REQUESTER.get() or _requester(requested_by)
     with variable_scope(_REQUESTER, requester):
-        digest = _parameters_digest()
+        digest = parameters_digest()
         get_run_logger().info("requested by %s; parameters %s", requester.summary, digest)
         yield requester
+
+
+def parameters_digest() -> str:
+    """A fingerprint of the flow run's parameters, as Prefect stores them.
+
+    Equals the output of `jq -cS .parameters | sha256sum` for the run in Prefect's API.
+    """
+    context = FlowRunContext.get()
+    given = context.flow_run.parameters if context and context.flow_run else {}
+    text = json.dumps(given, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
+    return "sha256:" + hashlib.sha256(text.encode() + b"\n").hexdigest()
 
 
 def ending(result: FlowResult[R]) -> State[R]:
@@ -254,17 +265,6 @@ class RunLog:
     def noted(self, text: str) -> None:
         """Write the message as a line."""
         self._logger.info("%s", text)
-
-
-def _parameters_digest() -> str:
-    """A fingerprint of the flow run's parameters, as Prefect stores them.
-
-    Equals the output of `jq -cS .parameters | sha256sum` for the run in Prefect's API.
-    """
-    context = FlowRunContext.get()
-    given = context.flow_run.parameters if context and context.flow_run else {}
-    text = json.dumps(given, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
-    return "sha256:" + hashlib.sha256(text.encode() + b"\n").hexdigest()
 
 
 def _requester(claimed: str) -> Requester:

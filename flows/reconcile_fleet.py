@@ -39,7 +39,12 @@ from tasks.context import ledger
 from tasks.image import registries_scope
 from tasks.observe_fleet import observe_fleet
 from tasks.policy import granted_as_it_ran, recorded_scope, settled_fleet
-from tasks.prefect_runs import close_killed_runs, close_unreported_runs, remove_quiet_runs
+from tasks.prefect_runs import (
+    close_abandoned_questions,
+    close_killed_runs,
+    close_unreported_runs,
+    remove_quiet_runs,
+)
 from tasks.repair import (
     count_replacement,
     end_dead_sleepers,
@@ -103,6 +108,7 @@ async def _observe_and_repair(
     outcomes = await repair(actions, f"reconcile, flow run {context.flow_run_id}")
     await close_killed_runs(outcomes)
     await close_unreported_runs(cluster.now - timedelta(seconds=cluster.patience.orphan_seconds))
+    await close_abandoned_questions()
     await in_thread(ledger().repairs.tidy)
     await in_thread(revive_gateways)
     await in_thread(end_dead_sleepers)

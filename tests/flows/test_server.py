@@ -117,13 +117,6 @@ class TestDeployed:
             (step,) = deployment["pull_steps"]
             assert step == {WORKING_DIRECTORY: {"directory": "."}}
 
-    def test_the_deploys_at_once_are_limited_and_the_others_wait(
-        self, deployed: dict[str, dict[str, Any]]
-    ) -> None:
-        deployment = deployed["deploy-model/deploy"]
-        assert deployment["global_concurrency_limit"]["limit"] == 8
-        assert deployment["concurrency_options"]["collision_strategy"] == "ENQUEUE"
-
     def test_the_nightly_schedule_is_there_and_switched_off(
         self, deployed: dict[str, dict[str, Any]]
     ) -> None:
