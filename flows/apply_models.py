@@ -14,6 +14,7 @@ from pydantic import Field
 from flows import subflows
 from flows.flow_context import NO_RESULT, keep_result, requested_run
 from moorage.adapters.system.threads import in_thread
+from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet
 from moorage.operations.history.desired import Applied
 from moorage.releases.release_row import ReleaseRow
@@ -58,6 +59,7 @@ async def apply_models(
         stop_on_failure: Whether to start no more models after a failure.
         requested_by: The requester, for the record; not verified.
     """
+    _require_each_once([one.name for one in specs], retire)
     queue = _ModelQueue(at_once, stop_on_failure)
     fleet = await settled_fleet(fleet)
     with requested_run(requested_by):
@@ -72,6 +74,20 @@ async def apply_models(
     await show_markdown("apply", applied_document(ended).markdown(), message)
     failed = any(applied.outcome in ("failed", "skipped") for applied in ended)
     return (Failed if failed else Completed)(message=message, data=ended)
+
+
+def _require_each_once(deploys: Sequence[str], retirements: Sequence[str]) -> None:
+    """Refuse a model that two jobs would work on, in whatever order they begin."""
+    lists = {"specs": deploys, "retire": retirements}
+    counts = {where: Counter(names) for where, names in lists.items()}
+    found = [f"{name} in {at}" for at, names in counts.items() for name in names if names[name] > 1]
+    found += [f"{name} in specs and in retire" for name in {*deploys} & {*retirements}]
+    if found:
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"named more than once: {'; '.join(found)}",
+            suggestion="List each model once, to deploy it or to retire it.",
+        )
 
 
 class _ModelQueue:

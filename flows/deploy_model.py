@@ -123,7 +123,7 @@ async def _deploy_alone(
         return Completed(name="Unchanged", message=f"unchanged: {reason}")
     old, healthy = await serving(spec, fleet)
     if old and healthy and not force and await source.is_served_by(old):
-        await revise(old, spec, fleet)
+        await revise(old, spec)
         return ending(unchanged(old, await image_drift(old, fleet)))
     if spec.redeploy.approval == Approval.REQUIRED and not source.facts["approval"]:
         return None
@@ -199,7 +199,7 @@ class ReleaseRollout:
             # The new release serves already, so no signal may skip this.
             run_shielded(lock.release)
             run_shielded(draft.record_measurements)
-        await set_schedule(release.spec, self.fleet, self.old)
+        await set_schedule(release.spec, self.old)
         return release
 
     async def _take_steps(self, saga: Saga) -> tuple[Release, AcceleratorStartLock]:
@@ -218,7 +218,7 @@ class ReleaseRollout:
         sleeper = self.sleeper.id if self.sleeper else ""
         saga.arm("free the claims", free_claims, release, old or self.sleeper)
         placed = await place(analyzed, fleet, snapshot, release, running, target, sleeper)
-        draft.add(placement=placed.placement)
+        draft.add(placement=placed.placement, hosts=placed.placement.hosts_in(fleet))
         await require_allowed_size(placed.spec, placed.placement, draft.release.submission)
         checked = await check_placed(placed, target)
 

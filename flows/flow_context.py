@@ -4,7 +4,8 @@ Importing this module closes the parameter schemas of the flows: the API refuses
 Prefect's own schemas accept them, and the run then crashes before its flow begins. Both
 `moorage serve` and `prefect deploy` import the flows and then make their schemas; neither takes a
 schema from outside (Prefect 3.8, `generate_parameter_schema`). The import also removes Prefect's
-line about each finished task from the logs of runs, since the journal has its own.
+line about each finished task from the logs of runs, since the journal has its own, and the values
+of refused parameters from Prefect's line about them.
 """
 
 import functools
@@ -130,9 +131,20 @@ def requested_run(requested_by: str = "") -> Iterator[Requester]:
     """
     requester = _REQUESTER.get() or _requester(requested_by)
     with variable_scope(_REQUESTER, requester):
-        digest = _parameters_digest()
+        digest = parameters_digest()
         get_run_logger().info("requested by %s; parameters %s", requester.summary, digest)
         yield requester
+
+
+def parameters_digest() -> str:
+    """A fingerprint of the flow run's parameters, as Prefect stores them.
+
+    Equals the output of `jq -cS .parameters | sha256sum` for the run in Prefect's API.
+    """
+    context = FlowRunContext.get()
+    given = context.flow_run.parameters if context and context.flow_run else {}
+    text = json.dumps(given, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
+    return "sha256:" + hashlib.sha256(text.encode() + b"\n").hexdigest()
 
 
 def ending(result: FlowResult[R]) -> State[R]:
@@ -217,6 +229,22 @@ def _says_more_than_the_journal(record: logging.LogRecord) -> bool:
 logging.getLogger("prefect.task_runs").addFilter(_says_more_than_the_journal)
 
 
+REFUSED = "Parameter validation failed for flow"
+
+
+def _without_values(record: logging.LogRecord) -> bool:
+    """Cut the values off Prefect's line about refused parameters: a secret may be the mistake.
+
+    The state of the run names the fields and what is wrong with them.
+    """
+    if (text := record.getMessage()).startswith(REFUSED):
+        record.msg, record.args = text.partition(":")[0], ()
+    return True
+
+
+logging.getLogger("prefect.flows").addFilter(_without_values)
+
+
 class RunLog:
     """Writes the journal into the run's log; Prefect itself shows starts and progress."""
 
@@ -237,17 +265,6 @@ class RunLog:
     def noted(self, text: str) -> None:
         """Write the message as a line."""
         self._logger.info("%s", text)
-
-
-def _parameters_digest() -> str:
-    """A fingerprint of the flow run's parameters, as Prefect stores them.
-
-    Equals the output of `jq -cS .parameters | sha256sum` for the run in Prefect's API.
-    """
-    context = FlowRunContext.get()
-    given = context.flow_run.parameters if context and context.flow_run else {}
-    text = json.dumps(given, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
-    return "sha256:" + hashlib.sha256(text.encode() + b"\n").hexdigest()
 
 
 def _requester(claimed: str) -> Requester:

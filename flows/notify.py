@@ -1,12 +1,14 @@
 """Notify a person: the flow that automations run when an event needs one."""
 
+import httpx
 from prefect import flow, get_run_logger
-from prefect.blocks.abstract import NotificationBlock
+from prefect.blocks.abstract import NotificationBlock, NotificationError
 from prefect.blocks.core import Block
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows.flow_context import NO_RESULT, keep_result
+from moorage.adapters.secrets import redact
 from moorage.common.failures import Cause, Failure
 
 
@@ -28,6 +30,30 @@ async def notify(subject: str, body: str, block: str = "") -> State[None]:
             raise Failure(Cause.BAD_SETTING, f"block {block}: {error}") from None
         if not isinstance(found, NotificationBlock):
             raise Failure(Cause.BAD_SETTING, f"block {block} is no notification block")
-        if (sending := found.notify(body, subject)) is not None:
-            await sending
+        await _send(found, block, subject, body)
     return Completed(message=f"{subject}: {body}")
+
+
+async def _send(channel: NotificationBlock, block: str, subject: str, body: str) -> None:
+    """Send a message; Prefect itself only logs that a service did not take it."""
+    try:
+        with channel.raise_on_failure():
+            if (sending := channel.notify(body, subject)) is not None:
+                await sending
+    except (NotificationError, httpx.HTTPError) as error:
+        raise Failure(
+            Cause.BAD_SETTING,
+            f"block {block}: the message was not sent: {_reason(error)}",
+            suggestion="Check the block in Prefect, and that this machine reaches its service.",
+        ) from None
+
+
+def _reason(error: NotificationError | httpx.HTTPError) -> str:
+    """Why a message was not sent, without the service's address, which is often a secret."""
+    if isinstance(error, httpx.HTTPStatusError):
+        return f"its service answered {error.response.status_code}"
+    if isinstance(error, httpx.HTTPError):
+        return type(error).__name__
+    # Lines of lower levels have addresses.
+    lines = [one for one in error.log.splitlines() if one.startswith(("[WARNING]", "[ERROR]"))]
+    return redact(" ".join(lines)) or "its service did not take it"

@@ -39,7 +39,12 @@ from tasks.context import ledger
 from tasks.image import registries_scope
 from tasks.observe_fleet import observe_fleet
 from tasks.policy import granted_as_it_ran, recorded_scope, settled_fleet
-from tasks.prefect_runs import close_killed_runs, close_unreported_runs, remove_quiet_runs
+from tasks.prefect_runs import (
+    close_abandoned_questions,
+    close_killed_runs,
+    close_unreported_runs,
+    remove_quiet_runs,
+)
 from tasks.repair import (
     count_replacement,
     end_dead_sleepers,
@@ -103,11 +108,12 @@ async def _observe_and_repair(
     outcomes = await repair(actions, f"reconcile, flow run {context.flow_run_id}")
     await close_killed_runs(outcomes)
     await close_unreported_runs(cluster.now - timedelta(seconds=cluster.patience.orphan_seconds))
+    await close_abandoned_questions()
     await in_thread(ledger().repairs.tidy)
     await in_thread(revive_gateways)
     await in_thread(end_dead_sleepers)
     await in_thread(forget_hosts, fleet, cluster)
-    await restore_schedules(fleet)
+    await restore_schedules()
     waits = [action for action in actions if action.kind == ActionKind.WAIT]
     return cluster, actions, (*outcomes, *_not_done(waits, "not yet"))
 
@@ -156,7 +162,8 @@ def _not_done(actions: Sequence[Action], why: str) -> tuple[ActionOutcome, ...]:
 
 async def _publish(cluster: ClusterState, outcomes: Sequence[ActionOutcome]) -> None:
     description = reconcile_summary(cluster, outcomes)
-    await show_table("reconcile-hosts", hosts_table(cluster), description)
+    # One a minute with the same rows would fill Prefect's database.
+    await show_table("reconcile-hosts", hosts_table(cluster), description, if_changed=True)
     rows = reconcile_rows(changing(outcomes))
     if rows:
         table = [dict(zip(RECONCILE_COLUMNS, row, strict=True)) for row in rows]

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -13,8 +14,9 @@ from prefect.states import Completed, Failed
 from pydantic import Field
 
 from flows.dry_run import would_be
-from flows.flow_context import NO_RESULT, RunLog, keep_result, requested_run
+from flows.flow_context import NO_RESULT, RunLog, keep_result, parameters_digest, requested_run
 from flows.subflows import deploy_subflow, deployment
+from moorage.adapters.ledger.locks import LockHeld
 from moorage.adapters.ledger.transitions import Author, writing_as
 from moorage.adapters.prefect.current_run import api_url
 from moorage.adapters.prefect.events import DRIFTED, STOPPED_EARLY, emit_model_event
@@ -39,7 +41,7 @@ from tasks.compare import decision_scope
 from tasks.journal import journal, listen_as
 from tasks.map_hosts import gather_all
 from tasks.policy import ask, granted, recorded_scope, settled_fleet
-from tasks.redeploy_decisions import find_intents
+from tasks.redeploy_decisions import find_intents, sole_watch
 
 
 def _run_name() -> str:
@@ -66,7 +68,9 @@ async def redeploy_models(
 ) -> State[list[Redeployed]]:
     """Redeploy serving models whose branch, image or file has changed.
 
-    Each is a run of `deploy-model` below this one; a model without changes makes no run.
+    Each is a run of `deploy-model` below this one; a model without changes makes no run. One run by
+    policy goes on at a time, also while it waits for approval: a second one that the same
+    deployment begins with the same parameters ends at once.
 
     Args:
         names: Models, or patterns such as `llama-*`; none = all serving ones. A named model that
@@ -87,9 +91,15 @@ async def redeploy_models(
     """
     fleet = await settled_fleet(fleet, files)
     rollout = Rollout(fleet, at_once, stop_at, pause_seconds, force)
-    with journal(RunLog(get_run_logger())):
-        found = await find_intents(Selection(names, labels, files, by_policy, force), fleet)
-    return await rollout.run(found, wave, requested_by, dry_run=dry_run)
+    selection = Selection(names, labels, files, by_policy, force)
+    watches = by_policy and not dry_run
+    try:
+        async with sole_watch(parameters_digest()) if watches else nullcontext():
+            with journal(RunLog(get_run_logger())):
+                found = await find_intents(selection, fleet)
+            return await rollout.run(found, wave, requested_by, dry_run=dry_run)
+    except LockHeld as held:
+        return Completed(name="Skipped", message=f"skipped: {held.detail}", data=[])
 
 
 @dataclass

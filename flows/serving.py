@@ -2,7 +2,8 @@
 
 import asyncio
 import signal
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Any
 from uuid import UUID
@@ -18,10 +19,21 @@ from prefect.utilities.callables import parameter_schema
 
 from flows.deploy_by_name import deploy_by_name
 from moorage.adapters.prefect.run_processes import fork_runs
-from moorage.adapters.prefect.schedules import creation_of, scheduled_deployments
+from moorage.adapters.prefect.schedules import (
+    creation_of,
+    remove_other_schedules,
+    scheduled_deployments,
+)
 
 POLL_SECONDS = 2.0
 """How often the runner polls the server for runs; Prefect's default of 10 s feels slow."""
+
+APART = ({"reconcile"}, {"deploy", "apply", "redeploy"})
+"""Tags of deployments whose runs take no places from the runs of others.
+
+A deploy may wait for a person, or hours for a model to load. Meanwhile reconciling goes on, and a
+model can be retired or woken.
+"""
 
 FILES_SECONDS = 5.0
 """How often the files that a form offers are updated."""
@@ -34,6 +46,7 @@ def serve_all(deployments: list[RunnerDeployment], limit: int, tell: Callable[[s
     them instead.
 
     Args:
+        limit: Runs at the same time: reconciles, deploys, and all others each have as many places.
         tell: Shows a person from which work pools deployments are taken.
     """
     fork_runs({str(one.entrypoint).rpartition(".")[0] for one in deployments})
@@ -48,6 +61,11 @@ async def pools_of(names: Sequence[str]) -> list[str]:
     return sorted({one.work_pool_name for one in found if one.work_pool_name})
 
 
+def places_of(tags: Collection[str]) -> int:
+    """The number of the places that runs of a deployment with these tags take."""
+    return next((number for number, kind in enumerate(APART) if kind & {*tags}), len(APART))
+
+
 async def _serve(
     deployments: list[RunnerDeployment], limit: int, tell: Callable[[str], None]
 ) -> None:
@@ -56,13 +74,16 @@ async def _serve(
             f"The deployments of the work pool {pool} are served here from now on: its workers get"
             " none of their runs, until `prefect deploy --all` gives them back."
         )
-    runner, follower = Runner(limit=limit, query_seconds=POLL_SECONDS), None
+    runners = defaultdict[int, Runner](lambda: Runner(limit=limit, query_seconds=POLL_SECONDS))
+    follower = None
     kept = {one.name: one.schedules for one in await scheduled_deployments()}
     for deployment in deployments:
-        # Registering removes existing schedules, and the schedules of models are not in the file.
+        # Registering may remove existing schedules, and those of models are not in the file.
         for one in kept.get(f"{deployment.flow_name}/{deployment.name}", ()):
             deployment.schedules = [*(deployment.schedules or ()), creation_of(one)]
+        runner = runners[places_of(deployment.tags or ())]
         identity = await runner.aadd_deployment(deployment)
+        await remove_other_schedules(identity, {one.slug for one in deployment.schedules or ()})
         # Otherwise each run, and the runner when it looks for hooks, would load the deployment's
         # entrypoint and pull steps from the server, where callers of the API can change them.
         code: Flow[..., Any] = load_flow_from_entrypoint(
@@ -71,18 +92,29 @@ async def _serve(
         runner._deployment_registry.register_flow(identity, code)
         if code.name == deploy_by_name.name:
             follower = asyncio.create_task(_follow_files(identity, code))
-    serving = asyncio.create_task(runner.start())
-    await asyncio.sleep(0)  # the runner sets its handler when it starts; ours replace it
+    await _run(list(runners.values()))
+    if follower:
+        follower.cancel()
+
+
+async def _run(runners: Sequence[Runner]) -> None:
+    """Run the runners until a signal comes, or one of them fails."""
+    serving = [asyncio.create_task(one.start()) for one in runners]
+    await asyncio.sleep(0)  # the runners set their handlers when they start; ours replace them
     interrupted = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, interrupted.set)
     waiting = asyncio.create_task(interrupted.wait())
-    await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
-    if interrupted.is_set():
-        await runner.astop()
-    for task in filter(None, (waiting, follower)):
-        task.cancel()
-    await serving
+    await asyncio.wait({*serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    for runner, task in zip(runners, serving, strict=True):
+        if not runner.started:
+            task.cancel()
+    await asyncio.gather(*(one.astop() for one in runners if one.started))
+    await asyncio.wait(serving)
+    for task in serving:
+        if not task.cancelled():
+            task.result()
 
 
 async def _follow_files(deployment: UUID, code: Flow[..., Any]) -> None:

@@ -15,7 +15,7 @@ from tasks.addresses import follow
 from tasks.compare import sole_flow
 from tasks.context import ledger
 from tasks.image import registries_scope
-from tasks.policy import recorded_scope, require_allowed, settled_fleet
+from tasks.policy import channel_scope, recorded_scope, require_allowed, settled_fleet
 from tasks.sleep import sleeping_release, wake
 from tasks.survey import survey
 
@@ -31,7 +31,7 @@ async def wake_model(
 
     Args:
         name: Name of the model, as in its spec.
-        fleet: The hosts. Default: the worker's fleet, else this machine.
+        fleet: The hosts. Default: the worker's fleet, else the hosts on which it was deployed.
         requested_by: The requester, for the record; not verified.
     """
     async with flow_context(name, requested_by) as context:
@@ -42,13 +42,21 @@ async def wake_model(
                 message = f"{running.id} serves already"
                 return Completed(name="Unchanged", message=message, data=running.id)
             row = await in_thread(sleeping_release, name)
-            with registries_scope(fleet.registries):
-                await wake(row, await survey(await _require_allowed(row, fleet)))
+            allowed = await _allowed_fleet(row, fleet)
+            with registries_scope(allowed.registries):
+                await wake(row, await survey(allowed))
     return Completed(message=f"{row.id} serves again", data=row.id)
 
 
-async def _require_allowed(row: ReleaseRow, fleet: Fleet) -> Fleet:
-    """Check the policy for its spec, for the channel through which it was submitted."""
+async def _allowed_fleet(row: ReleaseRow, fleet: Fleet) -> Fleet:
+    """Check the policy for its spec, for the channel through which it was submitted.
+
+    Where neither run nor site names a fleet, the hosts of its record are checked in the same way.
+    """
     assert row.release, "a sleeper has a record"
-    with recorded_scope(row.release.submission, fleet):
-        return await require_allowed(row.release.spec, fleet)
+    release, submission = row.release, row.release.submission
+    if fleet == Fleet() and release.hosts:
+        with channel_scope(submission.channel):
+            fleet = await settled_fleet(Fleet(hosts=release.hosts))
+    with recorded_scope(submission, fleet):
+        return await require_allowed(release.spec, fleet)

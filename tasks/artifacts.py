@@ -5,6 +5,7 @@ run there are no pages, and Prefect is not imported.
 """
 
 import asyncio
+import json
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -32,13 +33,20 @@ UPDATE_SECONDS = 2.0
 EVERY_SECONDS = 5.0
 
 
-async def show_table(key: str, rows: list[dict[str, Any]], description: str) -> None:
-    """Show a table, row by row."""
+async def show_table(
+    key: str, rows: list[dict[str, Any]], description: str, *, if_changed: bool = False
+) -> None:
+    """Show a table, row by row.
+
+    Args:
+        if_changed: Whether to show nothing if the newest table with this key has the same rows.
+    """
 
     async def show() -> None:
         from prefect.artifacts import acreate_table_artifact  # noqa: PLC0415  (imports Prefect)
 
-        await acreate_table_artifact(table=rows, key=key, description=description)
+        if not (if_changed and await _newest(key) == json.dumps(rows)):
+            await acreate_table_artifact(table=rows, key=key, description=description)
 
     await if_possible(show, key)
 
@@ -52,6 +60,20 @@ async def show_markdown(key: str, markdown: str, description: str) -> None:
         await acreate_markdown_artifact(markdown=markdown, key=key, description=description)
 
     await if_possible(show, key)
+
+
+async def _newest(key: str) -> object:
+    """The content of the newest artifact with a key; None = there is none."""
+    from prefect.client.orchestration import get_client  # noqa: PLC0415  (imports Prefect)
+    from prefect.client.schemas.filters import (  # noqa: PLC0415  (as above)
+        ArtifactCollectionFilter,
+        ArtifactCollectionFilterKey,
+    )
+
+    named = ArtifactCollectionFilter(key=ArtifactCollectionFilterKey(any_=[key]))
+    async with get_client() as client:
+        found = await client.read_latest_artifacts(artifact_filter=named, limit=1)
+    return found[0].data if found else None
 
 
 async def if_possible(show: Callable[[], Awaitable[R]], key: str) -> R | None:

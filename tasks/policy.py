@@ -17,12 +17,13 @@ from moorage.adapters.files.policy_file import (
     request_of,
     roots_of,
 )
+from moorage.adapters.ledger.locks import ASKS
 from moorage.adapters.prefect.current_run import api_url, current_flow_run, run_logger
 from moorage.adapters.prefect.events import ASKED, GRANTED, REFUSED, emit_model_event
 from moorage.adapters.prefect.pages import run_page
 from moorage.adapters.secrets import has_api
 from moorage.adapters.system.process import command_line_user
-from moorage.adapters.system.threads import in_thread, threaded, variable_scope
+from moorage.adapters.system.threads import hold_lock, in_thread, threaded, variable_scope
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet, at_site
 from moorage.operations.redeploy.intent import Answer, Question
@@ -253,10 +254,17 @@ async def ask(question: Question) -> str:
 
     emit_model_event(ASKED, question.models, seconds=question.seconds, why="waits for approval")
     if has_api():
-        invitation = _invitation(question)
+        run = current_flow_run()
+        identity = str(run.id) if run else ""
+        invitation = _invitation(question, identity)
         with journal() as opened:  # a run over many models has no open journal here
             opened.tell(invitation)
-        answer = await ask_on_server(question, invitation)
+        # Held so that others can see that this process is gone, and nobody would get an answer.
+        name = f"{ASKS}{identity}"
+        async with hold_lock(
+            ledger().locks.holding(name, wait_seconds=0, note=f"flow run {identity}")
+        ):
+            answer = await ask_on_server(question, invitation)
     else:
         asker = _asker.get()
         reply = await in_thread(asker, question) if asker else None
@@ -272,10 +280,8 @@ async def ask(question: Question) -> str:
     return answer.approval
 
 
-def _invitation(question: Question) -> str:
+def _invitation(question: Question, identity: str) -> str:
     """The message that a run waits for approval, with the ways to give it."""
-    run = current_flow_run()
-    identity = str(run.id) if run else ""
     named = question.models[0] if len(question.models) == 1 else identity[:8]
     page = run_page(api_url(), identity)
     button = f", or *Resume* in the menu of {page}" if page else ""

@@ -1,4 +1,4 @@
-"""Close flow runs that Prefect wrongly shows as running; remove reconciles that changed nothing."""
+"""Close flow runs that Prefect wrongly shows as running; remove reconciles that did nothing."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -11,6 +11,7 @@ from prefect.client.schemas.filters import (
     FlowFilterName,
     FlowRunFilter,
     FlowRunFilterEndTime,
+    FlowRunFilterNextScheduledStartTime,
     FlowRunFilterStartTime,
     FlowRunFilterState,
     FlowRunFilterStateName,
@@ -20,6 +21,7 @@ from prefect.client.schemas.filters import (
 from prefect.client.schemas.objects import State, StateType
 from prefect.states import Completed, Crashed
 
+from moorage.adapters.ledger.locks import ASKS, LockHeld
 from moorage.adapters.prefect.api_errors import server_failure
 from moorage.adapters.system.threads import in_thread
 from moorage.operations.reconcile.actions import ActionKind, ActionOutcome
@@ -28,6 +30,7 @@ from tasks.context import ledger
 from tasks.journal import tell
 
 KILLED = "its process is gone; what it had begun was put right by reconciling"
+GONE = "its process is gone; it waited for approval, and had begun nothing"
 UNREPORTED = "it ended while Prefect's API was away"
 
 LEFT_BEHIND = {ActionKind.UNDO, ActionKind.FINISH, ActionKind.BRING_BACK}
@@ -39,7 +42,14 @@ LEADING = [
 ]
 """Flows that change the state of releases."""
 
-RECONCILE, UNCHANGED = "reconcile-fleet", "Unchanged"
+RECONCILE = "reconcile-fleet"
+
+DID_NOTHING = ["Unchanged", "Skipped"]
+"""Final states of runs that did nothing."""
+
+LATE = "Late"
+"""Prefect's name for the state of a run that is overdue."""
+
 SCHEDULED = "auto-scheduled"
 """Prefect's tag for runs that a schedule began."""
 
@@ -61,22 +71,47 @@ async def close_unreported_runs(since: datetime) -> None:
     await _end_runs(await in_thread(final_states, await _shown_as_running(since), since))
 
 
-async def remove_quiet_runs(before: datetime) -> None:
-    """Remove scheduled reconciles that changed nothing and ended before `before`.
+async def close_abandoned_questions() -> None:
+    """Set runs to Crashed that were killed while they waited for approval."""
+    for lock in await in_thread(ledger().locks.abandoned, ASKS):
+        run = lock.removeprefix(ASKS)
+        if await _end_runs({run: Crashed(message=GONE)}):
+            await in_thread(_free, lock)
 
-    One run a minute would hide all other runs. Runs that a person or an event began stay.
+
+def _free(lock: str) -> None:
+    own = ledger().locks
+    with suppress(LockHeld), own.holding(lock, wait_seconds=0):
+        pass
+
+
+async def remove_quiet_runs(before: datetime) -> None:
+    """Remove scheduled reconciles that did nothing and ended, or were to begin, before `before`.
+
+    One run a minute would hide all other runs, and what nobody could start in time would queue up.
+    Runs that a person or an event began stay.
     """
-    unchanged = FlowRunFilterState(name=FlowRunFilterStateName(any_=[UNCHANGED]))
+    scheduled = FlowRunFilterTags(all_=[SCHEDULED])
     quiet = FlowRunFilter(
-        state=unchanged,
+        state=FlowRunFilterState(name=FlowRunFilterStateName(any_=DID_NOTHING)),
         end_time=FlowRunFilterEndTime(before_=before),
-        tags=FlowRunFilterTags(all_=[SCHEDULED]),
+        tags=scheduled,
     )
+    overdue = FlowRunFilter(
+        state=FlowRunFilterState(name=FlowRunFilterStateName(any_=[LATE])),
+        next_scheduled_start_time=FlowRunFilterNextScheduledStartTime(before_=before),
+        tags=scheduled,
+    )
+    for runs in (quiet, overdue):
+        await _remove_reconciles(runs)
+
+
+async def _remove_reconciles(runs: FlowRunFilter) -> None:
     ours = FlowFilter(name=FlowFilterName(any_=[RECONCILE]))
     with _refusal_ignored():  # then the next reconcile does it
         async with get_client() as client:
             found = await client.read_flow_runs(
-                flow_filter=ours, flow_run_filter=quiet, limit=AT_ONCE
+                flow_filter=ours, flow_run_filter=runs, limit=AT_ONCE
             )
             for run in found:
                 with _refusal_ignored():
@@ -108,16 +143,21 @@ def final_states(flow_runs: Sequence[str], since: datetime) -> dict[str, State]:
     return ends
 
 
-async def _end_runs(ends: Mapping[str, State]) -> None:
+async def _end_runs(ends: Mapping[str, State]) -> bool:
+    """End these runs unless they have ended; returns whether the server knows all and took it."""
+    taken = 0
     with _refusal_ignored():  # then the next reconcile does it
         async with get_client() as client:
             for identity in sorted(filter(None, ends)):
                 with _refusal_ignored(), suppress(ValueError):
                     run = await client.read_flow_run(UUID(identity))
                     if run.state is None or run.state.is_final():
+                        taken += 1
                         continue
                     await client.set_flow_run_state(run.id, ends[identity], force=True)
+                    taken += 1
                     tell(f"flow run {run.name} is {ends[identity].name}: {ends[identity].message}")
+    return taken == len(ends)
 
 
 async def _shown_as_running(since: datetime) -> list[str]:

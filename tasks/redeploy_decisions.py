@@ -3,11 +3,13 @@
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 
 from moorage.adapters.files.specs import load_specs
+from moorage.adapters.prefect.current_run import current_flow_run
 from moorage.adapters.registry.pinning import current_digest
-from moorage.adapters.system.threads import in_thread
+from moorage.adapters.system.threads import hold_lock, in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import counted
 from moorage.inventory.fleet import Fleet, at_site
@@ -36,6 +38,18 @@ DECIDED = {
     OnDrift.NOTIFY: "to be reported",
     OnDrift.REDEPLOY: "to redeploy",
 }
+
+
+def sole_watch(parameters: str) -> AbstractAsyncContextManager[None]:
+    """Lock for being the only run of its deployment with these parameters, else raises `LockHeld`.
+
+    Runs that no deployment began are not limited.
+    """
+    run = current_flow_run()
+    if run is None or run.deployment_id is None:
+        return nullcontext()
+    name, note = f"redeploy:{run.deployment_id}:{parameters}", f"flow run {run.id}"
+    return hold_lock(ledger().locks.holding(name, wait_seconds=0, note=note))
 
 
 @flow_task("look", "look at what serves")
@@ -99,7 +113,7 @@ async def _find_drift(
     digest = await in_thread(current_digest, image, fleet.registries) if image else ""
     drifts = (*file_drift(release, spec), *moved)
     drifts += image_drift(release, digest)
-    if not by_policy and not (await serving.untracked(spec, fleet.avoided_hosts))[1]:
+    if not by_policy and not (await serving.untracked(spec, fleet))[1]:
         gone = Drift(kind=DriftKind.GONE, what=release.id, before="served", after="does not")
         drifts += (gone,)
     return drifts

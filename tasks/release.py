@@ -17,7 +17,6 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
 from moorage.engines.labels import LABEL_REPLICA
 from moorage.engines.launch import split_off
-from moorage.inventory.fleet import Fleet
 from moorage.operations.history.changes import spec_changes
 from moorage.operations.schedules import schedules_of
 from moorage.placement.placement import Analyzed, Placed
@@ -33,7 +32,7 @@ from tasks.context import ledger, routes
 from tasks.flow_task import flow_task
 from tasks.journal import Journal, failure_of, step, tell
 from tasks.measure import measure, read_facts, record_measurements
-from tasks.schedules import fleet_parameter, has_schedule, set_schedules
+from tasks.schedules import has_schedule, set_schedules
 from tasks.smoke_test import is_canary
 
 
@@ -85,17 +84,16 @@ def approval_page(spec: ModelSpec, release: Release, *, unchanged: bool) -> str:
     return "\n".join([*lines, "", plan_document(release).markdown()])
 
 
-async def revise(old: ReleaseRow, spec: ModelSpec, fleet: Fleet) -> None:
+async def revise(old: ReleaseRow, spec: ModelSpec) -> None:
     """Write a spec into the record of a release that already serves it."""
     await in_thread(ledger().releases.revise, old, spec)
-    await set_schedule(spec, fleet, old)
+    await set_schedule(spec, old)
 
 
-async def set_schedule(spec: ModelSpec, fleet: Fleet, old: ReleaseRow | None) -> None:
+async def set_schedule(spec: ModelSpec, old: ReleaseRow | None) -> None:
     """Set, or remove, the model's schedules in Prefect as its spec says."""
     if spec.schedule or has_schedule(old):
-        wanted = schedules_of(spec.name, spec.schedule, fleet_parameter(fleet))
-        await set_schedules([spec.name], wanted)
+        await set_schedules([spec.name], schedules_of(spec.name, spec.schedule))
 
 
 def announcement(release: Release) -> str:

@@ -4,7 +4,6 @@ from collections.abc import Collection, Sequence
 
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Failure
-from moorage.inventory.fleet import Fleet
 from moorage.operations.schedules import ModelSchedule, schedule_changes, schedules_of
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import KEPT
@@ -18,19 +17,16 @@ async def end_schedule(row: ReleaseRow) -> None:
         await set_schedules([row.model], ())
 
 
-async def restore_schedules(fleet: Fleet) -> None:
+async def restore_schedules() -> None:
     """Set the schedules of all models of the ledger as their specs say.
 
-    Deploying `prefect.yaml` again removes them, and a person may do so in Prefect's UI. Existing
-    schedules keep their fleet parameter.
+    Deploying `prefect.yaml` again removes them, and a person may do so in Prefect's UI.
     """
     rows = await in_thread(ledger().releases.in_states, KEPT)
     # The newest release counts, while an older one still drains.
     specs = {row.model: row.release.spec for row in rows if row.release}
     wanted = [
-        schedule
-        for model, spec in specs.items()
-        for schedule in schedules_of(model, spec.schedule, fleet_parameter(fleet))
+        schedule for model, spec in specs.items() for schedule in schedules_of(model, spec.schedule)
     ]
     await set_schedules(None, wanted)
 
@@ -53,7 +49,6 @@ async def set_schedules(models: Collection[str] | None, wanted: Sequence[ModelSc
             changes = schedule_changes(
                 [schedule for schedule in wanted if schedule.deployment == one.name],
                 [schedule for schedule in one.schedules if schedule.model in ours],
-                only_times=models is None,
             )
             if changes:
                 await change_schedules(one, changes)
@@ -69,11 +64,6 @@ async def set_schedules(models: Collection[str] | None, wanted: Sequence[ModelSc
 def has_schedule(row: ReleaseRow | None) -> bool:
     """Whether the spec of a release has a schedule for waking or sleeping."""
     return bool(row and row.release and row.release.spec.schedule)
-
-
-def fleet_parameter(fleet: Fleet) -> dict[str, object]:
-    """A fleet as a parameter of a flow."""
-    return fleet.model_dump(mode="json", exclude_defaults=True)
 
 
 def _own_models(models: Collection[str]) -> set[str]:

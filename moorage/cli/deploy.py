@@ -112,7 +112,15 @@ def load(name: ModelName, fleet: FleetFile = None, as_json: AsJson = False) -> N
 
 
 def serve(
-    limit: Annotated[int, typer.Option(min=1, max=1024, help="Flow runs at the same time.")] = 8,
+    limit: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=1024,
+            help="Flow runs at the same time: of reconcile, of what deploys, and of all others"
+            " each.",
+        ),
+    ] = 8,
     host: Annotated[
         str, typer.Option(help="Where the server listens: an address, 0.0.0.0 for all.")
     ] = "",

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import TypeAdapter, ValidationError
 
+from moorage.adapters.ledger.locks import ASKS
 from moorage.adapters.system.process import command_line_user
 from moorage.cli.dry_run import call_dry_run
 from moorage.cli.flows import call_flow
@@ -16,6 +17,7 @@ from moorage.cli.options import (
     FleetFile,
     Yes,
     fleet_of,
+    open_ledger,
     require_consent,
 )
 from moorage.cli.output import dump, err, print_answer, print_table, say, show_markdown
@@ -175,6 +177,12 @@ def approve(
     person = command_line_user().account
     reply = Answer(approve=not refuse, note=f"{note} ({person})" if note else f"by {person}")
     one = find_approval(named)
+    if f"{ASKS}{one.id}" in open_ledger().locks.abandoned(ASKS):
+        raise Failure(
+            Cause.UNKNOWN_APPROVAL,
+            f"{one.name}: its process is gone, so nobody would get the answer",
+            suggestion="Begin it again. The next `moorage reconcile` ends the old run.",
+        )
     answer(one, reply)
     text = f"{'Refused' if refuse else 'Approved'} {one.name}"
     print_answer({"run": one, "answer": reply}, text, as_json=as_json)

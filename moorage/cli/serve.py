@@ -51,7 +51,7 @@ LOOPBACK = "127.0.0.1"
 def serve_flows(
     limit: int, *, host: str = "", port: int = 0, metrics_port: int = 0, no_login: bool = False
 ) -> None:
-    """Serve until interrupted, `limit` flow runs at a time.
+    """Serve until interrupted; reconciles, deploys and others have `limit` runs at a time each.
 
     Starts a server if none is configured, at `host` and `port`; empty = Prefect's settings. With
     `no_login`, the API of this machine may answer without a login. Serves metrics at `metrics_port`

@@ -82,6 +82,7 @@ def _request(
         model_path=model.path,
         files=model.files,
         companions=model.companions,
+        has_own_tokenizer=model.has_own_tokenizer,
         updates_folder=model.updates_folder,
         image=image if seat.runtime == RuntimeName.DOCKER else None,
         caches=f"{host.store.rstrip('/')}/cache" if host.store else caches,
@@ -94,7 +95,10 @@ def _peers(placed: Placed, seat: Seat) -> tuple[Peer, ...]:
     seats = [other for other in placed.placement.seats if other.replica == seat.replica]
     if len(seats) < 2:
         return ()
-    return tuple(Peer(address=placed.snapshot.host(one.host).bind, seat=one) for one in seats)
+    hosts = [placed.snapshot.host(one.host) for one in seats]
+    return tuple(
+        Peer(address=host.bind, seat=one, host=host) for host, one in zip(hosts, seats, strict=True)
+    )
 
 
 def _version(request: LaunchRequest, engine: Engine) -> str:

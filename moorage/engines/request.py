@@ -20,6 +20,7 @@ class Peer(Value):
     """Address that the other hosts reach."""
 
     seat: Seat
+    host: HostSnapshot
 
 
 class LaunchRequest(Value):
@@ -30,6 +31,7 @@ class LaunchRequest(Value):
         ledger: Identity of the release's ledger.
         model_path: Directory of the model on the host.
         companions: Adapters and draft model to load with the model.
+        has_own_tokenizer: Whether the model's tokenizer is code of its own.
         updates_folder: Directory on the host for adapters loaded while the engine serves; empty =
             no such adapters.
         image: The image; None for a process.
@@ -47,6 +49,7 @@ class LaunchRequest(Value):
     model_path: str
     files: tuple[ModelFile, ...] = ()
     companions: tuple[Companion, ...] = ()
+    has_own_tokenizer: bool = False
     updates_folder: str = ""
     image: Image | None = None
     caches: str = ""

@@ -126,7 +126,11 @@ def runs_by_minor_version(request: LaunchRequest) -> bool:
         return False
     device = request.host.first(kind)
     host = device.runtime_version if device else ""
-    return image.newer_runtime or fit(tagged_runtime(image.reference), host) is Fit.SAME_MAJOR
+    built = image.runtime or tagged_runtime(image.reference)
+    if not built or not host:
+        return image.newer_runtime
+    # The image was chosen for the oldest driver of the release.
+    return fit(built, host) is Fit.SAME_MAJOR
 
 
 def tagged_runtime(image: str) -> str:

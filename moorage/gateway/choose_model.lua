@@ -1,7 +1,10 @@
 -- Reads the model's name from requests whose JSON does not hold it, and refuses unknown models. Generated
 -- lines above define MODELS, the model by each of its names, and PATHS, the engines' paths that name a model.
 local FARTHEST = 3
+-- The longest that RFC 2046 allows.
+local LONGEST_BOUNDARY = 70
 local LONGEST_HEAD = 4096
+local MOST_PARTS = 100
 
 local function refuse(handle, status, code, detail)
   local quoted = string.gsub(detail, '[%c"\\]', " ")
@@ -46,26 +49,28 @@ local function boundary_of(kind)
     return nil
   end
   local _, before = string.find(string.lower(kind), "boundary%s*=%s*")
-  return before and string.match(kind, '^"?([^";]+)', before + 1)
+  local boundary = before and string.match(kind, '^"?([^";]+)', before + 1)
+  return boundary and #boundary <= LONGEST_BOUNDARY and boundary or nil
 end
 
 local function is_model(head)
-  return #head <= LONGEST_HEAD
-    and string.find(head, '[Cc]ontent%-[Dd]isposition:[^\r\n]*[;%s]name="?model"?[;%s]')
+  return string.find(head, '\n[Cc]ontent%-[Dd]isposition:[^\r\n]*[;%s]name="?model"?[;%s]')
 end
 
 -- The field `model` of a form; text inside another field that looks like it, as in a file, does not count.
+-- No part is searched beyond its end, or a form of many parts would take minutes.
 local function form_field(form, boundary)
   local delimiter = "--" .. boundary
-  local at = string.find(form, delimiter, 1, true)
-  while at do
-    local head = string.find(form, "\r\n\r\n", at, true)
-    local stop = string.find(form, "\r\n" .. delimiter, at + #delimiter, true)
-    if not head or not stop then
+  local at = string.find(string.sub(form, 1, LONGEST_HEAD), delimiter, 1, true)
+  for _ = 1, MOST_PARTS do
+    local stop = at and string.find(form, "\r\n" .. delimiter, at + #delimiter, true)
+    if not stop then
       return nil
     end
-    if head < stop and is_model(string.sub(form, at, head + 1)) then
-      return string.sub(form, head + 4, stop - 1)
+    local start = string.sub(form, at, math.min(stop + 1, at + LONGEST_HEAD))
+    local head = string.find(start, "\r\n\r\n", 1, true)
+    if head and is_model(string.sub(start, 1, head + 1)) then
+      return string.sub(form, at + head + 3, stop - 1)
     end
     at = stop + 2
   end

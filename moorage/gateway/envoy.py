@@ -36,6 +36,9 @@ HEADERS_SECONDS = 30
 UNUSED_SECONDS = 300
 """How long a connection without requests stays open."""
 
+LONGEST_LOGGED = 256
+"""Most bytes of a caller's text in a line of the access log."""
+
 JSON_TYPE = r"(?i)application/([^;]+\+)?json\s*(;.*)?"
 """Content types whose body names the model; many clients add a character set."""
 
@@ -202,9 +205,9 @@ def _access_log(folder: str) -> Document:
                 "at": "%START_TIME(%Y-%m-%dT%H:%M:%E3SZ)%",
                 "client": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
                 "caller": f"%DYNAMIC_METADATA({METADATA}:caller)%",
-                "method": "%REQ(:METHOD)%",
-                "path": "%PATH(NQ)%",
-                "model": f"%DYNAMIC_METADATA({namespace}:{key})%",
+                "method": f"%REQ(:METHOD):{LONGEST_LOGGED}%",
+                "path": f"%PATH(NQ):{LONGEST_LOGGED}%",
+                "model": f"%DYNAMIC_METADATA({namespace}:{key}):{LONGEST_LOGGED}%",
                 "release": "%UPSTREAM_CLUSTER_RAW%",
                 "endpoint": "%UPSTREAM_HOST%",
                 "status": "%RESPONSE_CODE%",

@@ -149,7 +149,7 @@ def _route(model: ModelRoute, name: str, doorman: str) -> Document:
         action["weighted_clusters"] = {"clusters": weighted}
         if _is_prefix_aware(model):
             action["hash_policy"] = [{"header": {"header_name": PREFIX_HEADER}}]
-    elif model.held and doorman:
+    elif model.held and doorman and not model.problem:
         action |= {"cluster": DOORMAN, "retry_policy": DOORMAN_RETRIES}
         return {
             "match": match,

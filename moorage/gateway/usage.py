@@ -4,11 +4,17 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Self
 
+from pydantic import Field
+
 from moorage.common.strict_json import JsonError, decode
 from moorage.common.values import Value
 from moorage.gateway.token_limits import parse_token_limit
 
-SERVED = range(200, 300)
+MOST_TOKENS = 10**9 - 1
+"""Largest count of one request that is believed; the sums of a day stay far below 2**63."""
+
+FAILED = range(500, 600)
+"""Statuses of an engine or a gateway that fails; other errors are the caller's."""
 
 USAGE = ("prompt_tokens", "completion_tokens")
 """Token counts of each request, as named in the access log."""
@@ -24,12 +30,12 @@ class Usage(Value):
         model: The name that requests give: a model's or an adapter's.
         day: UTC, as `2026-11-23`.
         requests: Requests that reached an engine.
-        failed: Requests among them that did not get a status of 200 to 299.
+        failed: Requests among them that got a status of 500 to 599.
     """
 
-    caller: str
-    model: str
-    day: str
+    caller: str = Field(max_length=100)
+    model: str = Field(max_length=200)
+    day: str = Field(max_length=10)
     requests: int = 0
     failed: int = 0
     prompt_tokens: int = 0
@@ -79,8 +85,13 @@ def _usage(line: bytes) -> Usage | None:
             model=entry["model"],
             day=entry["at"][:10],
             requests=1,
-            failed=int(entry["status"] not in SERVED),
-            **{name: entry[name] or 0 for name in USAGE},
+            failed=int(entry["status"] in FAILED),
+            **{name: _tokens(entry[name]) for name in USAGE},
         )
     except (JsonError, ValueError, LookupError, TypeError):
         return None
+
+
+def _tokens(counted: Any) -> int:
+    """A count of the log; an engine may report any number, or none."""
+    return int(counted) if counted and 0 < counted <= MOST_TOKENS else 0

@@ -64,8 +64,24 @@ TRITON_RELEASES: dict[str, TritonRelease] = {
     "25.10": TritonRelease("0.10.2", "13.0"),
     "25.09": TritonRelease("0.10.1.1", "13.0"),
     "25.08": TritonRelease("0.9.2", "13.0"),
+    "25.07": TritonRelease("0.9.0rc1", "12.9"),
+    "25.06": TritonRelease("0.9.0rc1", "12.9"),
+    "25.05": TritonRelease("0.8.4", "12.9"),
+    "25.04": TritonRelease("0.8.1", "12.9"),
+    "25.03": TritonRelease("0.7.3", "12.8"),
+    "25.02": TritonRelease("0.7.0", "12.8"),
+    "25.01": TritonRelease("0.6.3.post1", "12.8"),
+    "24.12": TritonRelease("0.5.5", "12.6"),
+    "24.11": TritonRelease("0.5.5", "12.6"),
+    "24.10": TritonRelease("0.5.5", "12.6"),
+    "24.09": TritonRelease("0.5.3.post1", "12.6"),
+    "24.08": TritonRelease("0.5.0.post1", "12.6"),
+    "24.07": TritonRelease("0.5.0.post1", "12.5"),
+    "24.06": TritonRelease("0.4.3", "12.5"),
+    "24.05": TritonRelease("0.4.0.post1", "12.4"),
+    "24.04": TritonRelease("0.4.0.post1", "12.4"),
 }
-"""Triton's releases by name, the newest first.
+"""Triton's releases by name, the newest first; older ones are not listed there.
 
 Source: `docs/introduction/compatibility.md` of the Triton server, container `vllm-python-py3`.
 """

@@ -13,6 +13,11 @@ from moorage.spec import EngineName
 from moorage.spec.image_reference import repository
 
 CANN, CPU = "cann", "cpu"
+IN_RUNNERS = (EngineName.VLLM, EngineName.SGLANG)
+RUNNERS = (
+    "set `engine.image`, or install the images of the extra `runners`"
+    " (`pip install '.[runners]'` in the checkout)"
+)
 
 COMPILER = "c++-compiler"
 LACKABLE = frozenset({COMPILER})
@@ -58,9 +63,10 @@ class Image(Value):
         identity: The local image id, known once the host has it.
         engine_version: Version that the reference was chosen for; empty = unknown.
         origin: `user`, or `default` when it comes from the catalogue.
-        newer_runtime: Whether its accelerator runtime is newer than the host driver's, so that it
-            runs by minor-version compatibility only. NVIDIA's container hook refuses such an image
-            unless `NVIDIA_DISABLE_REQUIRE=1` is set.
+        runtime: Version of the accelerator runtime that it is built for; empty = unknown.
+        newer_runtime: Whether its runtime is newer than the driver of the host that it was chosen
+            for, so that it runs there by minor-version compatibility only. NVIDIA's container hook
+            refuses such an image unless `NVIDIA_DISABLE_REQUIRE=1` is set.
         lacks: Parts of `LACKABLE` that its label declares as missing; known once the host has it.
     """
 
@@ -70,6 +76,7 @@ class Image(Value):
     engine_version: str = ""
     origin: Origin
     reason: str
+    runtime: str = ""
     newer_runtime: bool = False
     lacks: tuple[str, ...] = ()
 
@@ -102,7 +109,16 @@ def choose_image(question: ImageQuestion, more: Sequence[CatalogueRow] = ()) -> 
         version = answer.engine_version or tagged_version(answer.reference, question.engine)
         return answer.model_copy(update={"engine_version": version})
     notes = [item.note for item in (first, answer) if isinstance(item, Refusal)]
+    if not more and _is_in_runners(question):
+        notes = [f"{note}: {RUNNERS}" for note in dict.fromkeys(notes)]
     raise Failure(Cause.NO_IMAGE, "; ".join(dict.fromkeys(notes)))
+
+
+def _is_in_runners(question: ImageQuestion) -> bool:
+    """Whether only the package of further images may have one for the engine and hardware."""
+    engine, kind = question.engine, question.kind
+    official = any((row.engine, row.accelerator_type) == (engine, kind) for row in CATALOGUE)
+    return not official and engine in IN_RUNNERS and kind not in ("", CPU)
 
 
 @lru_cache(maxsize=1024)
@@ -168,11 +184,11 @@ def _from_catalogue(question: ImageQuestion, catalogue: Sequence[CatalogueRow]) 
         raise _no_image(
             f"{engine}'s image for {kind} is built for {others}, the host is {architecture}"
         )
-    rows = [row for row in rows if _is_offered(row, question)]
-    if not rows:
+    offered = [row for row in rows if _is_offered(row, question)]
+    if not offered:
         raise _no_image(f"{subject} is known for {architecture}")
-    runtime, fit = _runtime(question, rows)
-    return _newest(question, [row for row in rows if row.runtime == runtime], fit, variant)
+    runtime, fit = _runtime(question, offered, rows)
+    return _newest(question, [row for row in offered if row.runtime == runtime], fit, variant)
 
 
 def _no_image(note: str) -> Refusal:
@@ -193,16 +209,35 @@ def _is_offered(row: CatalogueRow, question: ImageQuestion) -> bool:
     return not row.deprecated and (bool(row.only_version) or row.has(question.default_version))
 
 
-def _runtime(question: ImageQuestion, rows: Sequence[CatalogueRow]) -> tuple[str, Fit]:
-    """The best accelerator runtime of the rows, and how it suits the host's driver."""
+def _runtime(
+    question: ImageQuestion, rows: Sequence[CatalogueRow], every: Sequence[CatalogueRow]
+) -> tuple[str, Fit]:
+    """The best accelerator runtime of the rows, and how it suits the host's driver.
+
+    Args:
+        every: The rows of all versions, for a suggestion.
+    """
     if picked := pick_runtime([row.runtime for row in rows], question.runtime):
         return picked
-    name = question.kind.upper()
+    name, older = question.kind.upper(), _older(question, every)
     built = ", ".join(sorted({row.runtime for row in rows}, key=version_key))
     raise _no_image(
         f"{question.engine}'s images for {question.kind} are built for {name} {built}, the host"
-        f" runs {name} {question.runtime}: update its driver, or ask for an older `engine.version`"
+        f" runs {name} {question.runtime}: update its driver"
+        + (f", or ask for an `engine.version` {older}" if older else "")
     )
+
+
+def _older(question: ImageQuestion, rows: Sequence[CatalogueRow]) -> str:
+    """The newest older versions with an image for the host's driver, in words; empty = none."""
+    asked = version_key(question.version or question.default_version)
+    suited = [row for row in rows if pick_runtime([row.runtime], question.runtime)]
+    bounds = [row.before for row in suited if version_key(row.before) <= asked]
+    if bound := max(bounds, key=version_key, default=""):
+        return f"older than {bound}"
+    single = [row.only_version for row in suited if version_key(row.only_version) < asked]
+    newest = max(single, key=version_key, default="")
+    return f"such as {newest}" if newest else ""
 
 
 def _newest(question: ImageQuestion, rows: list[CatalogueRow], fit: Fit, variant: str) -> Image:
@@ -217,6 +252,7 @@ def _newest(question: ImageQuestion, rows: list[CatalogueRow], fit: Fit, variant
         engine_version=version,
         origin=Origin.DEFAULT,
         reason=f"{publisher}{_runtime_note(row.runtime, question, fit)}",
+        runtime=row.runtime,
         newer_runtime=fit is Fit.SAME_MAJOR,
     )
 

@@ -22,6 +22,7 @@ from moorage.inventory.access import (
 from moorage.inventory.clusters import URL_IN_WORDS, URL_PATTERN, RayCluster
 from moorage.inventory.fleet_engines import EngineVersions, ImageName
 from moorage.inventory.registries import ACCOUNT_PATTERN, HOST_PATTERN, REGISTRY_PATTERN, Registries
+from moorage.inventory.snapshot import SITE_LABEL
 from moorage.spec import EngineName, Folder, Name
 
 PORTS_PATTERN = r"^\d{1,5}-\d{1,5}$"
@@ -272,9 +273,6 @@ class Fleet(InputValue):
     def avoided_hosts(self) -> frozenset[str]:
         """Hosts that take no new placement on any accelerator."""
         return frozenset(one.host for one in self.avoid if not one.accelerators)
-
-
-SITE_LABEL = "site"
 
 
 def at_site(fleet: Fleet, site: str) -> Fleet:

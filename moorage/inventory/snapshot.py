@@ -12,6 +12,8 @@ from moorage.inventory.fleet_engines import CatalogueRow, EngineVersions
 from moorage.inventory.registries import Registries
 from moorage.spec import EngineName, RuntimeName
 
+SITE_LABEL = "site"
+
 VENDORS = {
     "cuda": "nvidia",
     "rocm": "amd",
@@ -106,6 +108,11 @@ class HostSnapshot(Value):
     interface: str = ""
     ports_in_use: tuple[int, ...] = ()
     claims: tuple[Claim, ...] = ()
+
+    @property
+    def site(self) -> str:
+        """The site that its label names; empty = it names none."""
+        return self.labels.get(SITE_LABEL, "")
 
     def program(self, engine: EngineName) -> Program | None:
         """The installed program of an engine, if there is one."""

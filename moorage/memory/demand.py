@@ -14,7 +14,7 @@ from moorage.memory.engine_setup import EngineSetup, setup_on_accelerator, setup
 from moorage.memory.estimates import activation, outer_terms, step_terms
 from moorage.memory.exact import Pool, RankWeights, Scale, exact_terms, pool_for, with_states
 from moorage.memory.need import Batch, CpuNeed, MemoryQuery, Need, Term
-from moorage.memory.options import MemoryOptions, memory_options
+from moorage.memory.options import MemoryOptions, for_sglang, memory_options
 from moorage.memory.refusal import caught, unknown
 from moorage.models.config import Config
 from moorage.models.pin import AssetRole
@@ -62,6 +62,12 @@ class MemoryModel:
         config, headers, files = self._source
         options = self.options.model_copy(update=changes)
         return MemoryModel(config, headers, options, files=files, draft=self._draft)
+
+    def of_sglang(self) -> MemoryModel:
+        """The same model in SGLang, which a spec without an engine may come to."""
+        if self.options.sglang:
+            return self
+        return self.with_options(**for_sglang(self.options))
 
     def need(self, query: MemoryQuery) -> Need | Refusal:
         """The memory that one rank needs, on the pipeline stage that needs most."""

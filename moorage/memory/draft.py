@@ -66,9 +66,12 @@ def _own_layers(setup: EngineSetup, pool: Pool, weights: int) -> DraftNeed:
     """
     found, wanted, requests = pool.prediction, setup.options.draft, setup.query.concurrency
     layers = setup.facts.positive(PREDICTOR_KEYS) or 1
-    states = sum(group.kind == KVKind.MAMBA for group in found.groups)
+    # SGLang's states have a pool of their own, which counts drafts.
+    apart = KVKind.MAMBA if setup.options.sglang else None
+    groups = [group for group in found.groups if group.kind != apart]
+    states = sum(group.kind == KVKind.MAMBA for group in groups)
     more = states * wanted.tokens if wanted else 0
-    page = layers * max((group.page_bytes for group in found.groups), default=0)
+    page = layers * max((group.page_bytes for group in groups), default=0)
     blocks = max(pool.blocks, requests * (found.blocks_per_full_request + more) + 1)
     cache = blocks * page + requests * more * found.bytes_per_block
     if setup.options.kv_bytes is not None:

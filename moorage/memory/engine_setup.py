@@ -26,6 +26,9 @@ WHOLE_ITEM = 32 * (70 + 2 + 6)
 Source: `gemma4_mm.py:get_mm_max_tokens_per_item`; `platforms/cuda.py` cuts no such item.
 """
 
+WHOLE_PROMPTS = 16_384
+"""Tokens of a step of SGLang that does not cut prompts (`--max-prefill-tokens`)."""
+
 CPU_BLOCK = 128
 """Tokens of a KV block on CPU (`platforms/cpu.py`)."""
 
@@ -111,7 +114,9 @@ def _batch(config: Config, options: MemoryOptions, default: Batch, query: Memory
     seqs = options.max_seqs or default.seqs * factor
     tokens = options.batched_tokens
     if not tokens:
-        tokens = default.tokens * factor if cuts else max(length, default.tokens * factor)
+        tokens = default.tokens * factor
+        if not cuts:
+            tokens = max(length, WHOLE_PROMPTS if options.sglang else tokens)
         tokens = max(tokens, _whole_item(config, options) if query.versions else 0)
         tokens = min(tokens, seqs * length)
     return Batch(tokens=tokens, seqs=options.max_seqs or min(seqs, tokens))

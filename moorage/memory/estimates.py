@@ -26,6 +26,9 @@ LOGIT_BYTES = 10
 REDUNDANCY = 150 * MIB + 4 * MIB
 """Bytes that vLLM holds back (`v1/worker/gpu_worker.py`, 150 MiB), and its small buffers."""
 
+SLOT = 4
+"""Bytes of the place of one token in SGLang's table of requests."""
+
 CONTEXT = 563 * MIB
 """Bytes of a CUDA context: 0.5 to 0.6 GiB on current drivers."""
 
@@ -54,8 +57,9 @@ def step_terms(setup: EngineSetup, caches: bool) -> tuple[Term, ...]:
         _term("activation", stated.activation, lambda: activation(setup)),
         *_graph_terms(setup, caches),
         _term("buffers", None, lambda: rope_buffers(setup.facts)),
-        _term("redundancy", None, lambda: (REDUNDANCY, "held back by vLLM, and small buffers")),
+        _term("redundancy", None, lambda: (REDUNDANCY, _why_redundant(setup))),
         *_sampling_terms(setup),
+        *_table_terms(setup),
     )
 
 
@@ -102,7 +106,8 @@ def sampling(setup: EngineSetup) -> tuple[int, str]:
 def cuda_graphs(setup: EngineSetup, caches: bool) -> tuple[int, str]:
     """Memory of the captured CUDA graphs."""
     if setup.options.enforce_eager:
-        return 0, "none with --enforce-eager"
+        option = "--disable-cuda-graph" if setup.options.sglang else "--enforce-eager"
+        return 0, f"none with {option}"
     if not caches:
         return 0, "none without a KV cache"
     number = setup.options.graph_sizes or _graphs(setup)
@@ -159,6 +164,24 @@ def _sampling_terms(setup: EngineSetup) -> tuple[Term, ...]:
     if setup.pools or setup.options.stated.activation is not None:
         return ()
     return (_term("sampling", None, lambda: sampling(setup), inside=False),)
+
+
+def _table_terms(setup: EngineSetup) -> tuple[Term, ...]:
+    """SGLang's table of the cache slots of each request, which it allocates beside its cache.
+
+    Source: `mem_cache/memory_pool.py:ReqToTokenPool` (0.5.23).
+    """
+    if not setup.options.sglang:
+        return ()
+    rows, tokens = setup.batch.seqs + 1, setup.query.tokens
+    size, formula = rows * tokens * SLOT, f"{rows} requests x {tokens} tokens x {SLOT} B"
+    return (_term("request_table", None, lambda: (size, formula)),)
+
+
+def _why_redundant(setup: EngineSetup) -> str:
+    if setup.options.sglang:
+        return "the rest of a thousandth of the accelerator, and a cache of pictures"
+    return "held back by vLLM, and small buffers"
 
 
 def _stream(setup: EngineSetup) -> int:

@@ -10,12 +10,13 @@ from moorage.memory.dtypes import engine_dtype, pools
 from moorage.memory.engine_setup import EngineSetup, refines_expert_blocks
 from moorage.memory.facts import Facts
 from moorage.memory.kv import KVKind, keeps_states
-from moorage.memory.layers import stage_layers
+from moorage.memory.layers import Mixer, layer_mixers, stage_layers
 from moorage.memory.lora import lora_bytes
 from moorage.memory.need import DESCRIBED, Batch, MemoryPrediction, MemoryQuery, Term
 from moorage.memory.options import MemoryOptions, MemorySettings
 from moorage.memory.predict import exact_prediction
 from moorage.memory.refusal import caught, rejected, unknown
+from moorage.memory.sglang_cache import bytes_for_states
 from moorage.memory.sharding import parse_name
 from moorage.memory.weights import Tensors, predictor_weights
 from moorage.models.config import Config
@@ -159,9 +160,12 @@ class Pool(Value):
     def reason(self, stage: int) -> str:
         """The formula of one stage's pool, with numbers."""
         each = self.prediction.stages[stage].bytes_per_block
-        if not each:
-            return "it keeps none"
-        return f"{self.formula} blocks x {each} B" if self.formula else "--kv-cache-memory-bytes"
+        if each and not self.formula:
+            return "--kv-cache-memory-bytes"
+        blocks = f"{self.formula} blocks x {each} B" if each else ""
+        states = self.stages[stage] - self.blocks * each if self.formula else 0
+        parts = (blocks, f"{states} B for recurrent states" if states else "")
+        return " + ".join(filter(None, parts)) or "it keeps none"
 
 
 def pool_for(setup: EngineSetup) -> Pool:
@@ -191,6 +195,7 @@ def pool_for(setup: EngineSetup) -> Pool:
         if each < request and concurrency > 1:
             formula = f"({request} + {concurrency - 1} x {each} + 1)"
         stages = tuple(blocks * stage.bytes_per_block for stage in found.stages)
+        stages = tuple(size + _bytes_for_states(setup, found, size) for size in stages)
     return Pool(prediction=found, blocks=blocks, stages=stages, formula=formula)
 
 
@@ -208,6 +213,20 @@ def _blocks_of_another(setup: EngineSetup, found: MemoryPrediction) -> int:
         if real and group.kind == KVKind.CROSS:
             blocks -= max(0, group.blocks_per_full_request - -(-real // group.block_size))
     return blocks
+
+
+def _bytes_for_states(setup: EngineSetup, found: MemoryPrediction, cache: int) -> int:
+    """Bytes of one rank's recurrent states that are not part of a block (SGLang)."""
+    pages = [group.page_bytes for group in found.groups if group.kind == KVKind.MAMBA]
+    if not (setup.options.sglang and pages):
+        return 0
+    # Each stage takes as much as the one with most of these layers.
+    mixers = layer_mixers(setup.facts)
+    stages = stage_layers(setup.facts.layers, setup.query.pipeline)
+    most = max(sum(mixers[at].count(Mixer.STATE) for at in stage) for stage in stages)
+    drafted = setup.options.draft.tokens + 1 if setup.options.draft else 0
+    settings, requests = setup.settings(), setup.query.concurrency
+    return bytes_for_states(settings, most * pages[0], setup.batch, requests, drafted, cache)
 
 
 def with_states(setup: EngineSetup, pool: Pool) -> tuple[EngineSetup, Pool]:

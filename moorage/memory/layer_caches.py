@@ -140,10 +140,11 @@ def layer_caches(
     bare = None
     specs = {}
     if Mixer.STATE in kinds:
-        state = state_bytes(facts, tp, dtype, settings.mamba_ssm_cache_dtype)
+        state = state_bytes(facts, tp, dtype, _state_dtype(facts, settings))
         kept = blocks_kept(facts, prefix)
         bare = specs[Mixer.STATE] = _state(block if prefix else tokens, state, kept)
-        if usual := per_token.get(Mixer.FULL):
+        usual = per_token.get(Mixer.FULL)
+        if usual and not settings.sglang:  # its states have a pool of their own
             block = _hybrid_block(block, state, usual, uses_mla(facts))
             specs[Mixer.STATE] = _state(block if prefix else tokens, block * usual, kept)
     for mixer, size in per_token.items():
@@ -154,6 +155,18 @@ def layer_caches(
         for index, layer in enumerate(mixers)
         for mixer in layer
     ]
+
+
+def _state_dtype(facts: Facts, settings: MemorySettings) -> str:
+    """Element type of a recurrent state; SGLang has a default of its own.
+
+    Source: `configs/mamba_utils.py:mamba2_state_dtype` (0.5.23).
+    """
+    stated = settings.mamba_ssm_cache_dtype
+    if not settings.sglang or stated != "auto":
+        return stated
+    named = facts.get("mamba_ssm_dtype")
+    return named if named in ("bfloat16", "float16") else "float32"
 
 
 def usual_block(settings: MemorySettings) -> int:

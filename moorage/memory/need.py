@@ -54,8 +54,8 @@ class Term(Value):
 
     Attributes:
         name: `weights`, `kv_cache`, `lora`, `draft`, `activation`, `cuda_graphs`,
-            `graph_reserve`, `buffers`, `redundancy`, `sampling`, `context`, `nccl`, `stated`;
-            on CPU also `processes` and `prompt_cache`.
+            `graph_reserve`, `buffers`, `redundancy`, `sampling`, `request_table`, `context`,
+            `nccl`, `server`, `stated`; on CPU also `processes` and `prompt_cache`.
         exact: Whether it follows from the engine's own accounting; else it is estimated or stated.
         inside: Whether it counts within `--gpu-memory-utilization`.
         reason: The formula with its numbers.

@@ -1,6 +1,6 @@
 """The engine settings that affect memory, read from a spec.
 
-The spec may use any spelling of vLLM's arguments.
+The spec may use any spelling of the engine's arguments.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,17 +8,30 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
+from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
 from moorage.common.values import Value
+from moorage.memory.option_names import (
+    DRAFT_METHODS,
+    EVERY_TARGET,
+    LARGEST_RATIO,
+    RATIOS,
+    SGLANG,
+    UNCUT,
+    VLLM,
+    OptionNames,
+)
 from moorage.models.config import apply_overrides
 from moorage.models.pin import AssetRole
 from moorage.models.profile import POOLING
 from moorage.models.rope import RopeRule, rope_rule
 from moorage.models.source import Companion
-from moorage.spec import MemorySpec, Mode, ModelSpec
+from moorage.spec import EngineName, MemorySpec, Mode, ModelSpec
 from moorage.spec.arguments import EngineArguments
 
 Count = Annotated[int, Field(ge=1)]
+
+Ratio = Annotated[float, Field(gt=0)]
 
 KVDtype = Literal[
     "auto", "bfloat16", "float16", "float32", "fp8", "fp8_e4m3", "fp8_e5m2", "fp8_inc"
@@ -39,6 +52,10 @@ class CacheOptions(Value):
         block_size: Tokens of one KV block; None = 16.
         decode_context_parallel_size: Tensor-parallel ranks that share the KV cache of a request.
         runner: Whether the engine generates or pools; `auto` = by the architecture.
+        sglang: Whether the engine is SGLang, whose cache follows rules of its own.
+        one_pool: Whether its window layers keep all tokens, as full ones do.
+        window_ratio: Else the tokens of a window layer for each one of a full layer.
+        state_ratio: Bytes that it gives recurrent states for each byte of other layers.
     """
 
     enable_expert_parallel: bool = False
@@ -50,6 +67,10 @@ class CacheOptions(Value):
     decode_context_parallel_size: Count = 1
     runner: Runner = "auto"
     rope: RopeRule = RopeRule.HELD
+    sglang: bool = False
+    one_pool: bool = False
+    window_ratio: Ratio = 0.8
+    state_ratio: Ratio = 0.9
 
 
 class MemorySettings(CacheOptions):
@@ -224,25 +245,9 @@ DTYPES = {"half": "float16", "float16": "float16", "bfloat16": "bfloat16", "auto
 
 COVERED_VALUES = {
     "--kv-cache-dtype": get_args(KVDtype),
-    "--mamba-ssm-cache-dtype": get_args(SsmDtype),
+    **dict.fromkeys((VLLM.state_dtype, SGLANG.state_dtype), get_args(SsmDtype)),
     "--dtype": tuple(DTYPES),
 }
-
-NUMBERS = {
-    "batched_tokens": "--max-num-batched-tokens",
-    "max_seqs": "--max-num-seqs",
-    "graph_limit": "--max-cudagraph-capture-size",
-    "kv_bytes": "--kv-cache-memory-bytes",
-}
-
-SWITCHES = {
-    "chunked_prefill": "--enable-chunked-prefill",
-    "enforce_eager": "--enforce-eager",
-    "enable_expert_parallel": "--enable-expert-parallel",
-    "enable_prefix_caching": "--enable-prefix-caching",
-    "language_model_only": "--language-model-only",
-}
-"""Options and their arguments; an omitted argument keeps the default."""
 
 
 def memory_options(
@@ -257,31 +262,43 @@ def memory_options(
     Raises:
         Failure: `BAD_SPEC` when a value is malformed.
     """
-    args = spec.engine.arguments
-    sizes = args.values("--cudagraph-capture-sizes")
+    args, sglang = spec.engine.arguments, spec.engine.stated_name == EngineName.SGLANG
+    names = SGLANG if sglang else VLLM
+    sizes = args.values(names.graph_sizes)
     return MemoryOptions(
-        **_given(args),
+        **_given(args, names),
         throughput=args.value("--performance-mode") == "throughput",
         dtype=DTYPES.get(args.value("--dtype") or "auto", ""),
         quantization=args.value("--quantization") or "",
         attention_copies=any(map(args.states, ATTENTION_DATA)),
         kv_cache_dtype=_covered(args, "--kv-cache-dtype"),
-        mamba_ssm_cache_dtype=_covered(args, "--mamba-ssm-cache-dtype"),
+        mamba_ssm_cache_dtype=_covered(args, names.state_dtype),
         graph_sizes=None if sizes is None else len(sizes),
         profiles_graphs=_flag(spec.engine.env, PROFILES_GRAPHS),
         second_runner=_flag(spec.engine.env, SECOND_RUNNER),
         unsettled_runner=any(map(args.states, UNSETTLED_RUNNER)),
-        block_size=args.whole_number("--block-size") or None,  # 0: vLLM chooses
+        block_size=args.whole_number(names.block_size) or None,  # 0: vLLM chooses
         decode_context_parallel_size=_decode_ranks(args),
         hybrid_kv_cache_manager=not args.switch("--disable-hybrid-kv-cache-manager"),
         runner=_runner(spec, mode),
         rope=rope_rule(spec),
-        overrides=args.json_object("--hf-overrides") or {},
-        lora=_lora(spec, companions),
-        draft=_draft(spec),
+        overrides=args.json_object(names.overrides) or {},
+        lora=_lora(spec, companions, names),
+        draft=_draft(spec, names),
         uncovered=_uncovered(args),
+        sglang=sglang,
+        one_pool=bool(args.switch("--disable-hybrid-swa-memory")),
+        **_ratios(args),
         stated=spec.memory,
     )
+
+
+def for_sglang(options: MemoryOptions) -> dict[str, Any]:
+    """The changes to options that were read before `auto` came to SGLang: none has arguments."""
+    if options.lora is None:
+        return {"sglang": True}
+    slots = options.lora.max_loras + SGLANG.slots_without_adapter
+    return {"sglang": True, "lora": options.lora.model_copy(update={"max_loras": slots})}
 
 
 def wanted_concurrency(spec: ModelSpec, tokens: int, encoder_tokens: int = 0) -> int:
@@ -294,12 +311,39 @@ def wanted_concurrency(spec: ModelSpec, tokens: int, encoder_tokens: int = 0) ->
     return max(1, -(-CACHED_TOKENS // (tokens + encoder_tokens)))
 
 
-def _given(args: EngineArguments) -> dict[str, Any]:
-    numbers = {name: args.whole_number(flag) for name, flag in NUMBERS.items()}
-    switches = {name: args.switch(flag) for name, flag in SWITCHES.items()}
+def _given(args: EngineArguments, names: OptionNames) -> dict[str, Any]:
+    switches = {name: args.switch(flag) for name, flag in names.switches.items()}
+    switches |= {name: False for name, flag in names.negations.items() if args.switch(flag)}
+    numbers = {
+        name: args.whole_number(flag)
+        for name, flag in names.numbers.items()
+        if args.value(flag) != UNCUT
+    }
+    if args.value(names.numbers["batched_tokens"]) == UNCUT:
+        switches["chunked_prefill"] = False
     if any((args.whole_number(flag) or 1) > 1 for flag in EXPERT_RANKS):
         switches["enable_expert_parallel"] = True
     return {name: value for name, value in (numbers | switches).items() if value is not None}
+
+
+def _ratios(args: EngineArguments) -> dict[str, Any]:
+    """SGLang's ratios that the user states."""
+    found = {}
+    for name, flag in RATIOS.items():
+        text = args.value(flag)
+        if text is None:
+            continue
+        try:
+            found[name] = float(text)
+        except ValueError:
+            found[name] = 0.0
+        if not 0 < found[name] <= LARGEST_RATIO:
+            raise Failure(
+                Cause.BAD_SPEC,
+                f"engine.args: {flag} {text[:60]} is no ratio",
+                suggestion="State a number above 0.",
+            )
+    return found
 
 
 def _decode_ranks(args: EngineArguments) -> int:
@@ -337,7 +381,9 @@ def _runner(spec: ModelSpec, mode: Mode) -> Runner:
     return "pooling" if served in POOLING else "auto"
 
 
-def _lora(spec: ModelSpec, companions: Sequence[Companion]) -> LoraOptions | None:
+def _lora(
+    spec: ModelSpec, companions: Sequence[Companion], names: OptionNames
+) -> LoraOptions | None:
     """The LoRA options; the user's arguments take precedence, as in the launch."""
     args, later = spec.engine.arguments, spec.lora_updates
     is_users_own = args.switch("--enable-lora")
@@ -350,22 +396,25 @@ def _lora(spec: ModelSpec, companions: Sequence[Companion]) -> LoraOptions | Non
         real = {item.name: item.rank for item in companions if item.role == AssetRole.ADAPTER}
         ranks = [adapter.rank or real.get(adapter.name) or 0 for adapter in spec.lora]
         rank = max([*ranks, later.rank if later else 0])
-    default = LoraOptions()
+        number += names.slots_without_adapter
+    targets = args.values("--lora-target-modules")
     return LoraOptions(
-        max_loras=args.whole_number("--max-loras") or number or default.max_loras,
-        max_rank=args.whole_number("--max-lora-rank") or allowed_rank(rank or default.max_rank),
-        targets=args.values("--lora-target-modules"),
+        max_loras=args.whole_number(names.max_loras) or number or names.most_loras,
+        max_rank=args.whole_number("--max-lora-rank")
+        or allowed_rank(rank or LoraOptions().max_rank),
+        targets=None if targets == EVERY_TARGET else targets,
         fully_sharded=bool(args.switch("--fully-sharded-loras")),
     )
 
 
-def _draft(spec: ModelSpec) -> DraftOptions | None:
+def _draft(spec: ModelSpec, names: OptionNames) -> DraftOptions | None:
     """The drafting options; arguments take precedence over the field `speculative`."""
     args, wanted = spec.engine.arguments, spec.speculative
     content = args.json_object("--speculative-config") or {}
-    method = args.value("--spec-method") or content.get("method")
-    model = args.value("--spec-model") or content.get("model")
-    number = args.whole_number("--spec-tokens") or content.get("num_speculative_tokens")
+    method = args.value(names.draft_method) or content.get("method")
+    method = DRAFT_METHODS.get(str(method), method)
+    model = args.value(*names.draft_model) or content.get("model")
+    number = args.whole_number(*names.draft_tokens) or content.get("num_speculative_tokens")
     if method or model:
         steps = number if isinstance(number, int) else 1
         return DraftOptions(method=str(method or ""), model=str(model or ""), tokens=steps)

@@ -37,6 +37,7 @@ from moorage.memory.layers import (
 from moorage.memory.need import GroupMemory, MemoryPrediction, StageMemory
 from moorage.memory.options import MemorySettings
 from moorage.memory.refusal import consistent, rejected, unknown
+from moorage.memory.sglang_cache import sglang_groups
 from moorage.memory.weights import Tensors, stage_weights
 from moorage.models.config import Config
 
@@ -119,14 +120,14 @@ def exact_prediction(
     tokens = _longest_request(facts, settings)
     prefix = _caches_prefixes(facts, settings)
     caches = layer_caches(facts, settings, dtype, tokens, prefix)
-    groups = group_layers(caches, settings.hybrid_kv_cache_manager)
+    groups, paid = _groups(facts, settings, caches)
     ranges = stage_layers(facts.layers, settings.pipeline_parallel_size)
     weights = stage_weights(facts, tensors, settings, dtype, ranges)
     # `config/vllm.py:max_in_flight_tokens`, async scheduling on the V2 model runner.
     in_flight = (settings.pipeline_parallel_size + 1) * settings.max_num_batched_tokens
     pool = settings.kv_pool_bytes
-    request = blocks_per_request(groups, tokens, in_flight)
-    stages = _stages(groups, ranges, weights, request, pool)
+    request = blocks_per_request(paid, tokens, in_flight)
+    stages = _stages(paid, ranges, weights, request, pool)
     block = max(stage.bytes_per_block for stage in stages)
     number = pool // block if block else None
     return MemoryPrediction(
@@ -142,11 +143,22 @@ def exact_prediction(
         num_blocks=number,
         concurrency=None if number is None else number / request,
         # vLLM always holds one block back, the null block.
-        max_fit_len=None if number is None else longest_fit(groups, number - 1, tokens, in_flight),
+        max_fit_len=None if number is None else longest_fit(paid, number - 1, tokens, in_flight),
         full_request_fits=number is None or request <= number - 1,
         groups=tuple(_group(group.members, tokens, in_flight) for group in groups),
         stages=stages,
     )
+
+
+def _groups(
+    facts: Facts, settings: MemorySettings, caches: Sequence[LayerCache]
+) -> tuple[tuple[KVGroup, ...], Sequence[KVGroup]]:
+    """All groups, and those that take blocks; states of SGLang take none."""
+    if settings.sglang and not any(cache.spec.kind is KVKind.CROSS for cache in caches):
+        groups = sglang_groups(facts, settings, caches)
+        return groups, [one for one in groups if one.members[0].spec.kind is not KVKind.MAMBA]
+    groups = group_layers(caches, settings.hybrid_kv_cache_manager)
+    return groups, groups
 
 
 def _stages(

@@ -58,6 +58,9 @@ LONGEST_NAME = 1024
 
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
 ADAPTER_CONFIG = "adapter_config.json"
+PIPELINE = "model_index.json"
+"""Names the parts of a pipeline of diffusers, each in a directory of its own."""
+
 NAMES_SHOWN = 8
 
 Split = tuple[tuple[ModelFile, ...], tuple[SkippedFile, ...]]
@@ -102,7 +105,7 @@ def choose_files(files: Sequence[ModelFile], pattern: str = "") -> Choice:
     chosen, skipped = _split(files, reasons)
     family = _main_family(files, families)
     if family != GGUF and not any(file.name == "config.json" for file in chosen):
-        raise Failure(Cause.SOURCE_INCOMPLETE, "there is no config.json")
+        raise lacks_config("config.json", any(file.name == PIPELINE for file in files))
     models = {SHARD.sub("", file.name) for file in chosen if _is_model(file.name)}
     if family == GGUF and len(models) > 1:
         # Several GGUF models in one source are usually quantizations of one model.
@@ -113,6 +116,18 @@ def choose_files(files: Sequence[ModelFile], pattern: str = "") -> Choice:
             " deploy takes the best that fits.",
         )
     return family, chosen, skipped
+
+
+def lacks_config(missing: str, is_pipeline: bool) -> Failure:
+    """The failure of a model without a configuration; a pipeline of diffusers is several models."""
+    if not is_pipeline:
+        return Failure(Cause.SOURCE_INCOMPLETE, f"there is no {missing}")
+    return Failure(
+        Cause.SOURCE_INCOMPLETE,
+        f"there is no {missing}, but {PIPELINE}: it is a pipeline of diffusers",
+        suggestion="Only a custom engine takes pipelines, from a directory on the host: set"
+        " `engine.name: custom`, an image that serves them, and `source: file:///...`.",
+    )
 
 
 def gguf_models(

@@ -62,7 +62,7 @@ LABELS_WHEN_UNKNOWN = 2
 """Number of labels of a classifier whose configuration names none (transformers)."""
 
 LLM, EMBEDDING, RERANKER, IMAGE = "llm", "embedding", "reranker", "image"
-SPEECH_TO_TEXT, TEXT_TO_SPEECH = "speech_to_text", "text_to_speech"
+SPEECH_TO_TEXT = "speech_to_text"
 
 POOLING = (Mode.EMBEDDING, Mode.RERANKING, Mode.CLASSIFICATION)
 

@@ -119,6 +119,7 @@ class ResolvedModel(Value):
         is_sentence_encoder: Whether the model carries a sentence-transformers pooling setup.
         longest_input: Tokens of the longest input to pool, as its sentence-transformers or
             tokenizer settings limit it; None = they do not.
+        has_own_tokenizer: Whether its tokenizer is code of its own.
         headers: The weight headers; empty where the format has none, or where they were not read.
             Never recorded.
         companions: Adapters and draft model; they have no companions of their own.
@@ -137,6 +138,7 @@ class ResolvedModel(Value):
     is_sentence_encoder: bool = False
     longest_input: int | None = None
     has_chat_template: bool = False
+    has_own_tokenizer: bool = False
     weights: WeightSummary
     headers: InstanceOf[TensorHeaders] = Field(TensorHeaders(), exclude=True, repr=False)
     companions: tuple[Companion, ...] = ()

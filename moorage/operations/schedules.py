@@ -37,26 +37,22 @@ class ModelSchedule:
         """The schedule's name in its deployment."""
         return f"{PREFIX}{self.model}"
 
-    def is_at(self, other: "ModelSchedule") -> bool:
-        """Whether both schedules have the same times."""
-        return (self.cron, self.timezone) == (other.cron, other.timezone)
 
-
-def schedules_of(
-    model: str, spec: ScheduleSpec | None, fleet: Mapping[str, Any]
-) -> tuple[ModelSchedule, ...]:
+def schedules_of(model: str, spec: ScheduleSpec | None) -> tuple[ModelSchedule, ...]:
     """The schedules that a model should have.
+
+    They name no fleet: a copy would differ from the worker's fleet as soon as that is edited, and
+    the policy refuses other fleets.
 
     Args:
         model: Name of the model.
         spec: The `schedule` section of its spec.
-        fleet: Its hosts, as a parameter of the flow; empty = the worker's.
     """
     if spec is None:
         return ()
     named = {"name": model, "requested_by": REQUESTER}
     wanted = (
-        (WAKE, spec.awake, named | ({"fleet": dict(fleet)} if fleet else {})),
+        (WAKE, spec.awake, named),
         (SLEEP, spec.asleep, {**named, "reason": "its schedule says so"}),
     )
     return tuple(
@@ -85,25 +81,19 @@ class ScheduleChanges:
 
 
 def schedule_changes(
-    wanted: Iterable[ModelSchedule], found: Sequence[ModelSchedule], *, only_times: bool
+    wanted: Iterable[ModelSchedule], found: Sequence[ModelSchedule]
 ) -> ScheduleChanges:
     """Compare the schedules of one deployment.
 
     Args:
         wanted: All schedules that should exist.
         found: Existing schedules of the compared models.
-        only_times: Whether a difference in parameters alone is ignored.
     """
     there = {one.model: one for one in found}
     should = {one.model: one for one in wanted}
     both = [one for one in should.values() if one.model in there]
     return ScheduleChanges(
         create=tuple(one for one in should.values() if one.model not in there),
-        update=tuple(
-            one
-            for one in both
-            if not one.is_at(there[one.model])
-            or not (only_times or one.parameters == there[one.model].parameters)
-        ),
+        update=tuple(one for one in both if one != there[one.model]),
         delete=tuple(one.slug for one in found if one.model not in should),
     )

@@ -9,7 +9,7 @@ from moorage.memory.need import largest
 from moorage.placement.demand import Split
 from moorage.placement.fit import holders, ram_refusal
 from moorage.placement.request import Request
-from moorage.placement.view import AcceleratorKind, HostView
+from moorage.placement.view import TOLERANCE, AcceleratorKind, HostView
 
 
 @dataclass(slots=True)
@@ -84,6 +84,8 @@ def within_ram(
 
     def fits(each: int) -> bool:
         claimed = each * len(room)
+        if view.smallest:  # larger accelerators of the kind are claimed in proportion
+            claimed += claimed // TOLERANCE
         needed = request.ram_for(kind.type, claimed) + (claimed if unified else 0)
         return needed <= view.room.ram
 

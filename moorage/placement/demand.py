@@ -11,6 +11,13 @@ from moorage.memory.calibration import Measurement
 from moorage.memory.demand import MemoryModel
 from moorage.memory.kv import keeps_states
 from moorage.memory.need import CpuNeed, MemoryQuery, Need, largest
+from moorage.memory.static_part import (
+    FRACTION,
+    before_loading,
+    claim_with,
+    least_static,
+    static_bytes,
+)
 from moorage.models.profile import ModelProfile
 from moorage.placement.engine import EngineTraits
 from moorage.placement.engine_versions import Versions, engine_versions
@@ -21,11 +28,12 @@ from moorage.placement.memory import (
     ExactOrEstimatedMemory,
     Memory,
     MemoryRequest,
+    ServerMemory,
     StatedMemory,
     memory_request,
 )
 from moorage.placement.view import AcceleratorKind
-from moorage.spec import ModelSpec, Policy
+from moorage.spec import EngineName, ModelSpec, Policy
 
 GRAIN = 1000
 """Steps of utilization: the engine gets it in thousandths."""
@@ -91,7 +99,8 @@ class Demand:
         answer = self._answer(kind, split, self.request.served_context(fits))
         if isinstance(answer, Refusal):
             raise answer.with_traceback(None)  # the refusal is cached
-        share, stated = self.request.utilization, answer.need.stated
+        share = self.request.utilization or self.request.static_fraction
+        stated = answer.need.stated
         if self.request.policy == Policy.WHOLE and not share and stated is None:
             answer = _enlarged(answer, kind.total, budget)
         elif not share and stated is None:
@@ -171,7 +180,7 @@ class Demand:
 
     def _obstacle(self, need: Need, total: int) -> str:
         """Why the claim or share that the user states is too small; empty = it suffices."""
-        share = self.request.utilization
+        share, fraction = self.request.utilization, self.request.static_fraction
         if need.stated is not None and (need.stated - need.outside) * GRAIN < total:
             stated, outside = human_bytes(need.stated), human_bytes(need.outside)
             return f"memory.claim {stated} leaves the engine nothing: {outside} are outside of it"
@@ -180,6 +189,9 @@ class Demand:
                 f"--gpu-memory-utilization {share:g} is too small: {need.tokens} tokens take"
                 f" {need.utilization(total):g}"
             )
+        if fraction and least_static(need) > static_bytes(need, total, fraction):
+            least = ceil(least_static(need) * GRAIN / (total - before_loading(need))) / GRAIN
+            return f"{FRACTION} {fraction:g} is too small: {need.tokens} tokens take {least:g}"
         return ""
 
     def _allocation_for(self, need: Need, total: int) -> Allocation:
@@ -187,6 +199,8 @@ class Demand:
         share, claim = self.request.utilization, need.claim(total)
         if share:
             claim = ceil(total * share) + need.outside
+        elif self.request.static_fraction and need.stated is None:
+            claim = claim_with(need, total, self.request.static_fraction)
         utilization = share or need.utilization(total)
         return Allocation(bytes=claim, utilization=utilization, tokens=need.tokens, need=need)
 
@@ -234,28 +248,33 @@ class Subject:
             wanted = replace(wanted, attention_heads=0, vision_heads=0)
         versions = engine_versions(self.spec, engine, fleet)
         of_vllm = {kind: engine.vllm_versions(those) for kind, those in versions.items()}
-        return Demand(self._memory(engine, fleet, versions), wanted, of_vllm)
+        memory = self._memory(engine, fleet, versions)
+        if (size := engine.server_bytes(self.spec)) and not isinstance(memory, StatedMemory):
+            memory = ServerMemory(memory, size)
+        return Demand(memory, wanted, of_vllm)
 
     def _memory(
         self, engine: EngineTraits, fleet: FleetSnapshot | None, versions: Mapping[str, Versions]
     ) -> Memory:
         """The most exact memory model available: calibrated, exact, estimated or stated."""
-        spec, profile = self.spec, self.profile
+        spec, profile, memory = self.spec, self.profile, self.memory
         if spec.memory.claim is not None and not (engine.predictable and self.memory):
             return StatedMemory(int(spec.memory.claim))
         if not engine.predictable:
             return EstimatedMemory(profile, f"the engine is {engine.name}")
-        if self.memory is None:
+        if memory is None:
             return EstimatedMemory(profile, "no tensor headers", self.companion_bytes)
-        known = ExactOrEstimatedMemory(self.memory, profile, self.companion_bytes)
-        if not isinstance(self.memory, MemoryModel):
+        if isinstance(memory, MemoryModel) and engine.name == EngineName.SGLANG:
+            memory = memory.of_sglang()
+        known = ExactOrEstimatedMemory(memory, profile, self.companion_bytes)
+        if not isinstance(memory, MemoryModel):
             return known
         configured = fleet.engine_versions(engine.name).default_version if fleet else ""
         likely = spec.engine.version or configured or engine.default_version
         running = {version for those in versions.values() for version in those}
         version = (running.pop() if len(running) == 1 else "") or likely
         given = spec.engine.arguments.words
-        arguments = (*engine.memory_arguments(spec, self.memory.options.lora), *given)
+        arguments = (*engine.memory_arguments(spec, memory.options.lora), *given)
         return CalibratedMemory(known, profile, engine.name, version, arguments, self.measured)
 
 

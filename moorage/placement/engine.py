@@ -63,6 +63,9 @@ class EngineTraits(ABC):
     modes_of_own_images: ClassVar[frozenset[Mode]] = frozenset()
     """Further modes, which need an image of the user's own in `engine.image`."""
 
+    switches_of_own_images: ClassVar[frozenset[str]] = frozenset()
+    """Arguments that need such an image too."""
+
     def serves(self, spec: ModelSpec, mode: Mode) -> bool:
         """Whether the engine, started as the spec says, serves a mode."""
         return mode in self.modes or (bool(spec.engine.image) and mode in self.modes_of_own_images)
@@ -108,6 +111,10 @@ class EngineTraits(ABC):
 
     def ram_on_accelerators(self, spec: ModelSpec, accelerator_type: str, claimed: int) -> int:
         """Bytes of RAM that the spec requests in addition to the accelerators of a seat."""
+        return 0
+
+    def server_bytes(self, spec: ModelSpec) -> int:
+        """Bytes of each accelerator that a server takes as a process beside the engine's own."""
         return 0
 
     def ram_asleep(self, spec: ModelSpec, profile: ModelProfile) -> int:
@@ -209,7 +216,11 @@ PICTURES = "Name an image with vllm-omni in `engine.image`, or take a custom eng
 
 
 def require_mode(engine: EngineTraits, spec: ModelSpec, mode: Mode) -> None:
-    """Raise `BAD_SPEC` if the engine does not serve the model's mode."""
+    """Raise `BAD_SPEC` if the engine, as the spec says, does not serve the model's mode."""
+    for switch in () if spec.engine.image else engine.switches_of_own_images:
+        if spec.engine.arguments.switch(switch):
+            detail = f"engine.args: {switch} needs another image than the official one"
+            raise Failure(Cause.BAD_SPEC, detail, suggestion=PICTURES)
     if not engine.serves(spec, mode):
         modes = ", ".join(sorted(engine.modes))
         raise Failure(

@@ -12,8 +12,8 @@ def lender_for(
 ) -> HostSnapshot | None:
     """A host that has the complete model and lends it; None = download it from its source.
 
-    Hosts that want the same model are spread over the lenders. Models without checksums are not
-    copied, because the copy could not be verified.
+    Hosts that want the same model are spread over the lenders, those of the same site first. Models
+    without checksums are not copied, because the copy could not be verified.
     """
     named = f"{model.source}@{model.revision}"
     if named in host.models or not all(file.checksum for file in model.files):
@@ -23,6 +23,7 @@ def lender_for(
         for other in snapshot.hosts
         if other.shares_models and not other.unreachable and named in other.models
     ]
+    having = [other for other in having if other.site == host.site] or having
     position = [other.name for other in snapshot.hosts].index(host.name)
     return having[position % len(having)] if having else None
 

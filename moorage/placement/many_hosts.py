@@ -41,19 +41,20 @@ class Units(NamedTuple):
 
 
 def many_hosts(request: Request, views: Sequence[HostView]) -> list[Candidate]:
-    """One candidate for each kind of accelerator: the fewest hosts, then the fewest accelerators.
+    """For each site and kind of accelerator, one candidate: the fewest hosts, then accelerators.
 
-    A host may give only some of its accelerators. If hosts differ too much for equal shares and Ray
-    joins them, every accelerator becomes its own pipeline stage; without Ray, vLLM shares a rank
-    only between hosts that give the same number, but hosts may hold different numbers of ranks.
+    The network between sites is too slow for one replica. A host may give only some of its
+    accelerators. If hosts differ too much for equal shares and Ray joins them, every accelerator
+    becomes its own pipeline stage; without Ray, vLLM shares a rank only between hosts that give the
+    same number, but hosts may hold different numbers of ranks.
     """
-    by_kind: dict[AcceleratorKind, list[Part]] = defaultdict(list)
+    alike: dict[tuple[str, AcceleratorKind], list[Part]] = defaultdict(list)
     for view in views:
         if join_refusal(request, view.host):
             continue
         for kind, room in view.groups.items():
-            by_kind[kind].append(Part(view, room))
-    candidates = (_fewest_hosts(request, kind, parts) for kind, parts in by_kind.items())
+            alike[view.host.site, kind].append(Part(view, room))
+    candidates = (_fewest_hosts(request, kind, parts) for (_, kind), parts in alike.items())
     return [candidate for candidate in candidates if candidate]
 
 

@@ -25,10 +25,12 @@ from moorage.memory.gguf import gguf_memory
 from moorage.memory.graph_place import may_be_outside
 from moorage.memory.need import CpuNeed, MemoryQuery, Need, Term, largest
 from moorage.memory.options import wanted_concurrency
+from moorage.memory.static_part import FRACTION
 from moorage.models.files import GGUF
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
 from moorage.spec import ModelSpec, Policy
+from moorage.spec.arguments import EngineArguments
 
 
 class Memory(Protocol):
@@ -109,6 +111,26 @@ class StatedMemory:
         """Memory of one rank on an accelerator, or why there is no answer."""
         term = _term("stated", self._claim, "memory.claim in the spec")
         return Need.for_query(query, (term,), stated=self._claim)
+
+
+class ServerMemory:
+    """A memory model of an engine whose server is a process of its own on each accelerator.
+
+    Args:
+        size: Bytes that the server takes of an accelerator.
+    """
+
+    def __init__(self, engine: Memory, size: int) -> None:
+        self._engine, self._size = engine, size
+
+    def need(self, query: MemoryQuery) -> Need | Refusal:
+        """Memory of one rank and the server on an accelerator, or why there is no answer."""
+        need = self._engine.need(query)
+        if isinstance(need, Refusal):
+            return need
+        reason = "the driver's context of the server, and its pool"
+        server = _term("server", self._size, reason, inside=False)
+        return need.model_copy(update={"terms": (*need.terms, server)})
 
 
 class ExactOrEstimatedMemory:
@@ -203,6 +225,8 @@ class MemoryRequest:
         stated: Whether the user wants exactly this context; else it may be shortened.
         concurrency: Requests of full context that the cache must hold at once.
         utilization: Share of each accelerator that the user's arguments state; 0 = not stated.
+        static_fraction: Share of what is free before loading that they state (SGLang); 0 = not
+            stated.
         attention_heads: Heads that the tensor-parallel ranks must share evenly; 0 = unknown.
         vision_heads: Heads of the vision tower, likewise; 0 = no tower, or it is not loaded.
     """
@@ -212,6 +236,7 @@ class MemoryRequest:
     concurrency: int = 1
     policy: Policy = Policy.FITTED
     utilization: float = 0.0
+    static_fraction: float = 0.0
     attention_heads: int = 0
     vision_heads: int = 0
 
@@ -252,13 +277,15 @@ def memory_request(spec: ModelSpec, profile: ModelProfile) -> MemoryRequest:
         stated=stated,
         concurrency=wanted_concurrency(spec, context, profile.encoder_tokens or 0),
         policy=spec.placement.policy,
-        utilization=_share(args.value("--gpu-memory-utilization")),
+        utilization=_share(args, "--gpu-memory-utilization"),
+        static_fraction=_share(args, FRACTION),
         attention_heads=profile.attention_heads or 0,
         vision_heads=0 if args.switch("--language-model-only") else profile.vision_heads or 0,
     )
 
 
-def _share(text: str | None) -> float:
+def _share(args: EngineArguments, name: str) -> float:
+    text = args.value(name)
     if text is None:
         return 0.0
     try:
@@ -268,7 +295,7 @@ def _share(text: str | None) -> float:
     if not 0 < share <= 1:
         raise Failure(
             Cause.BAD_SPEC,
-            f"engine.args: --gpu-memory-utilization {text} is no share between 0 and 1",
+            f"engine.args: {name} {text} is no share between 0 and 1",
             suggestion="Leave it out: the smallest share that serves the spec is derived.",
         )
     return share

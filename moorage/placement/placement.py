@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from moorage.common.values import Origin, Value
 from moorage.inventory.claims import Claim, Resource
+from moorage.inventory.fleet import Fleet, Host
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory.need import CpuNeed, Need
 from moorage.models.profile import ModelProfile
@@ -226,6 +227,11 @@ class Placement(Value):
     def claims(self) -> tuple[Claim, ...]:
         """The claims of all seats."""
         return tuple(claim for seat in self.seats for claim in seat.claims)
+
+    def hosts_in(self, fleet: Fleet) -> tuple[Host, ...]:
+        """The hosts of its seats, as the fleet describes them."""
+        used = {seat.host for seat in self.seats}
+        return tuple(host for host in fleet.hosts if host.name in used)
 
 
 @dataclass(frozen=True, slots=True)

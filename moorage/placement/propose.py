@@ -32,7 +32,7 @@ from moorage.placement.runtime import Hardware
 from moorage.placement.scores import WEIGHTS, best, score_all
 from moorage.placement.seating import seats_of, with_seats
 from moorage.placement.strategies import first_candidates
-from moorage.placement.view import HostView, view_of
+from moorage.placement.view import HostView, views_of
 from moorage.spec import RuntimeName
 
 Judge = Callable[[], tuple[Verdict, ...]]
@@ -90,7 +90,7 @@ def propose(
 
 def place(request: Request, fleet: FleetSnapshot, origin: Origin, why: str) -> Placement:
     """Choose hosts, accelerators and ports for all replicas, or for none. Nothing is reserved."""
-    views = [view_of(host) for host in fleet.hosts]
+    views = views_of(fleet.hosts)
     seats, judge, ranking = _place_replicas(request, views)
     return Placement(
         engine=request.engine.name,
@@ -207,15 +207,15 @@ def _place_replica(
 
 def _no_fit(placement: Placement, request: Request, fleet: FleetSnapshot, running: str) -> NoFit:
     reasons = {verdict.refusal for verdict in placement.verdicts}
-    views = [view_of(host) for host in fleet.hosts]
+    views = views_of(fleet.hosts)
     trial = Trial(request, fleet, views, seats_for, candidates_for)
     stop: tuple[str, ...] = ()
     policy = ReplacementPolicy(request.spec.replace.strategy, running)
     if running and not policy.may_stop_first:
-        there = [view_of(host) for host in fleet.without(running).hosts]
+        there = views_of(fleet.without(running).hosts)
         stop = (policy.remedy,) if trial.seats(request.within_limits, there) else ()
     explained = {
-        "shortage": shortage(request, fleet, placement.verdicts),
+        "shortage": shortage(request, views, placement.verdicts),
         "remedies": (*stop, *remedies(trial)),
     }
     cause = Cause.PORT_TAKEN if reasons == {Reason.PORT} else Cause.NO_FIT

@@ -17,8 +17,8 @@ from moorage.placement.explanation import Verdict
 from moorage.placement.memory import ExactOrEstimatedMemory, Memory, MemoryRequest
 from moorage.placement.placement import Seat
 from moorage.placement.request import Request
-from moorage.placement.view import AcceleratorKind, HostView, view_of
-from moorage.spec import Distributed, EngineName
+from moorage.placement.view import AcceleratorKind, HostView, view_of, views_of
+from moorage.spec import Distributed, EngineName, ExtendedCacheSpec
 
 OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--kv-cache-dtype fp8", {"kv_cache_dtype": "fp8"}),
@@ -77,9 +77,11 @@ def remedies(trial: Trial) -> tuple[str, ...]:
         _options,
         _more_accelerators,
         _derived_sizes,
+        _several_hosts,
         _ray,
         _partial_offload,
         _without_a_release,
+        _smaller_extended_cache,
         _checkpoint,
         _empty_or_extended_host,
         _larger_accelerators,
@@ -151,6 +153,15 @@ def _derived_sizes(trial: Trial) -> Iterator[str]:
         yield "Leave the parallel sizes out of `engine.args`: without them the model fits."
 
 
+def _several_hosts(trial: Trial) -> Iterator[str]:
+    """Try one replica on several hosts, unless the user states how many."""
+    request = trial.request
+    joined = request.with_placement(across_hosts=True)
+    stated = request.spans_hosts or request.spec.placement.hosts != "auto"
+    if not stated and joined.spans_hosts and trial.seats(joined):
+        yield "Set `placement.across_hosts: true`: on several hosts the model fits."
+
+
 def _ray(trial: Trial) -> Iterator[str]:
     """Try Ray, which also joins hosts that give unequal numbers of accelerators."""
     request = trial.request
@@ -166,9 +177,29 @@ def _without_a_release(trial: Trial) -> Iterator[str]:
     hosts = trial.fleet.hosts
     names = {claim.release: None for host in hosts for claim in host.claims if claim.release}
     for name in list(names)[:MOST_RELEASES]:
-        views = [view_of(host) for host in trial.fleet.without(name).hosts]
-        if trial.seats(views=views):
+        if trial.seats(views=views_of(trial.fleet.without(name).hosts)):
             yield f"Retire {name}: in its place the model fits."
+
+
+def _smaller_extended_cache(trial: Trial) -> Iterator[str]:
+    """Try less RAM for the extended cache, then none."""
+    cache = trial.request.spec.extended_kv_cache
+    if cache is None:
+        return
+    for setting, smaller in _smaller_caches(cache):
+        if trial.seats(trial.request.with_spec(extended_kv_cache=smaller)):
+            yield f"Set `extended_kv_cache.{setting}`: with it the model fits."
+    if trial.seats(trial.request.with_spec(extended_kv_cache=None)):
+        yield "Leave out `extended_kv_cache`: without it the model fits."
+
+
+def _smaller_caches(cache: ExtendedCacheSpec) -> Iterator[tuple[str, ExtendedCacheSpec]]:
+    for part in (2, 4, 8):
+        if cache.ram is None:
+            ratio = cache.ratio / part
+            yield f"ratio: {ratio!r}", cache.model_copy(update={"ratio": ratio})
+        elif gib := cache.ram // part // GIB:
+            yield f"ram: {gib}GiB", cache.model_copy(update={"ram": gib * GIB})
 
 
 def _checkpoint(trial: Trial) -> Iterator[str]:
@@ -298,10 +329,11 @@ def _with(view: HostView, kind: AcceleratorKind, number: int) -> HostView:
 
 def _bare(view: HostView, accelerators: Iterable[Accelerator]) -> HostView:
     empty = {"claims": (), "ports_in_use": (), "ram_free": view.host.ram_total}
-    return view_of(view.host.model_copy(update={**empty, "accelerators": tuple(accelerators)}))
+    host = view.host.model_copy(update={**empty, "accelerators": tuple(accelerators)})
+    return view_of(host, view.smallest)
 
 
-def shortage(request: Request, fleet: FleetSnapshot, verdicts: Sequence[Verdict]) -> str:
+def shortage(request: Request, views: Sequence[HostView], verdicts: Sequence[Verdict]) -> str:
     """One line with the parts of the memory on the nearest miss; empty if memory is not short."""
     # The policy `baseline` does not measure against one shape, so its refusals have no count.
     memory = (one for one in verdicts if one.refusal == Reason.ACCELERATOR_MEMORY)
@@ -310,7 +342,8 @@ def shortage(request: Request, fleet: FleetSnapshot, verdicts: Sequence[Verdict]
         return ""
     nearest = min(short, key=lambda one: one.needed - one.available)
     split = request.stated_split or Split(tensor=nearest.count)
-    for kind in view_of(fleet.host(nearest.host)).groups:
+    (view,) = (view for view in views if view.host.name == nearest.host)
+    for kind in view.groups:
         allocation = request.demand.least(kind, split)
         if allocation and allocation.bytes == nearest.needed:
             terms = (f"{term.name} {human_bytes(term.bytes)}" for term in allocation.need.terms)

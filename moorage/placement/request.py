@@ -65,8 +65,11 @@ class Request:
 
     def with_placement(self, **changes: object) -> Request:
         """The same request with other fields of `placement` in its spec."""
-        placement = self.spec.placement.model_copy(update=changes)
-        spec = self.spec.model_copy(update={"placement": placement})
+        return self.with_spec(placement=self.spec.placement.model_copy(update=changes))
+
+    def with_spec(self, **changes: object) -> Request:
+        """The same request with other fields in its spec that do not change its demand."""
+        spec = self.spec.model_copy(update=changes)
         return replace(self, subject=replace(self.subject, spec=spec))
 
     @property

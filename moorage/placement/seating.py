@@ -13,7 +13,7 @@ from moorage.placement.links import join_seats
 from moorage.placement.placement import CPU, Placement, Seat
 from moorage.placement.request import Request
 from moorage.placement.runtime import choose_runtime
-from moorage.placement.view import HostView, view_of
+from moorage.placement.view import HostView, bytes_on, level_room, view_of
 from moorage.spec import Policy, Strategy
 
 
@@ -40,7 +40,9 @@ def with_seats(views: Sequence[HostView], seats: Sequence[Seat]) -> list[HostVie
     """The hosts with the claims of these seats, for the next replica."""
     by_host = {seat.host: seat for seat in seats}
     return [
-        view_of(_taken(view.host, by_host[view.host.name])) if view.host.name in by_host else view
+        view_of(_taken(view.host, by_host[view.host.name]), view.smallest)
+        if view.host.name in by_host
+        else view
         for view in views
     ]
 
@@ -87,6 +89,7 @@ def _seat(
     assert candidate.kind is not None
     host, left = candidate.views[at].host, candidate.rooms[at][-1]
     chosen = _accelerators(request, candidate, at, allocation)
+    claimed = tuple(bytes_on(item, candidate.kind, allocation.bytes) for item in chosen)
     warning = f"; overcommitted: only {human_bytes(left)} is free, the engine may fail to start"
     over = warning if allocation.bytes > left else ""
     return Seat(
@@ -95,8 +98,8 @@ def _seat(
         runtime=choose_runtime(request.spec, request.engine, host, candidate.kind.type),
         accelerator_type=candidate.kind.type,
         accelerators=tuple(item.index for item in chosen),
-        accelerator_bytes=(allocation.bytes,) * len(chosen),
-        ram_bytes=request.ram_for(candidate.kind.type, allocation.bytes * len(chosen)),
+        accelerator_bytes=claimed,
+        ram_bytes=request.ram_for(candidate.kind.type, sum(claimed)),
         **ports_on(request, host),
         utilization=allocation.utilization,
         tokens=allocation.tokens,
@@ -126,14 +129,15 @@ def _accelerators(
     request: Request, candidate: Candidate, at: int, allocation: Allocation
 ) -> list[Accelerator]:
     """The emptiest usable accelerators, or with bin-packing the fullest that still have room."""
-    view, taken = candidate.views[at], candidate.rooms[at]
+    view, taken, kind = candidate.views[at], candidate.rooms[at], candidate.kind
+    assert kind is not None
     keys = request.listed_accelerators
     listed = {index for _, host, index in keys if host == view.host.name}
     usable = [
         (left, item)
         for left, item in zip(view.room.memory, view.host.accelerators, strict=True)
-        if (item.type, item.name, item.memory_total) == candidate.kind
-        and left >= min(allocation.bytes, taken[-1])
+        if view.kind_of(item) == kind
+        and level_room(left, item, kind) >= min(allocation.bytes, taken[-1])
         and (not listed or item.index in listed)
     ]
     packs = request.spec.placement.strategy == Strategy.BINPACK

@@ -1,5 +1,6 @@
 """The strategies that search for candidates, and their order."""
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -125,11 +126,19 @@ def on_cpu(request: Request, views: Sequence[HostView]) -> list[Candidate]:
 
 
 def on_many_cpus(request: Request, views: Sequence[HostView]) -> list[Candidate]:
-    """A candidate of the fewest hosts with enough RAM and cores, by tensor parallelism alone.
+    """For each site, a candidate of the fewest hosts with enough RAM and cores.
 
-    With pipeline stages on CPU, vLLM 0.32 dies at its first request.
+    It is tensor-parallel alone: with pipeline stages on CPU, vLLM 0.32 dies at its first request.
     """
-    there = [view for view in views if not view.groups and not join_refusal(request, view.host)]
+    by_site: dict[str, list[HostView]] = defaultdict(list)
+    for view in views:
+        if not view.groups and not join_refusal(request, view.host):
+            by_site[view.host.site].append(view)
+    candidates = (_fewest_cpus(request, there) for there in by_site.values())
+    return [candidate for candidate in candidates if candidate]
+
+
+def _fewest_cpus(request: Request, there: Sequence[HostView]) -> Candidate | None:
     for hosts in request.host_counts(len(there)):
         stated = request.stated
         if request.demand.uneven(hosts) or (stated and not stated.tensor == stated.world == hosts):
@@ -146,8 +155,8 @@ def on_many_cpus(request: Request, views: Sequence[HostView]) -> list[Candidate]
         taken = tuple(chosen[:hosts])
         rooms = tuple([view.room.ram] for view in taken)
         needed = full if is_full else min(view.room.ram for view in taken)
-        return [Candidate(taken, rooms, None, Split(tensor=hosts), needed, is_full)]
-    return []
+        return Candidate(taken, rooms, None, Split(tensor=hosts), needed, is_full)
+    return None
 
 
 def overcommitted(request: Request, views: Sequence[HostView]) -> list[Candidate]:

@@ -1,6 +1,6 @@
 """The hosts as placement sees them: kinds of accelerators, and the room on each host."""
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -11,13 +11,19 @@ from moorage.common.units import human_bytes
 from moorage.inventory.snapshot import VENDORS, Accelerator, HostSnapshot
 from moorage.placement.fit import Room, room_of
 
+TOLERANCE = 100
+"""Sizes of one product that differ by at most this fraction (1 / n) are one kind.
+
+What a driver keeps for itself depends on its version, and its tools round to MiB.
+"""
+
 
 class AcceleratorKind(NamedTuple):
     """A kind of accelerator: one rank needs the same memory on each accelerator of a kind.
 
     Attributes:
         name: Product name; empty = unknown.
-        total: Bytes of memory.
+        total: Bytes of memory, of the smallest in the fleet.
     """
 
     type: str
@@ -44,6 +50,9 @@ def kind_of(type: str, name: str, total: int) -> AcceleratorKind:
 
 _facts_of_kind = attrgetter("type", "name", "memory_total")
 
+Smallest = Mapping[AcceleratorKind, AcceleratorKind]
+NONE: Smallest = {}
+
 
 @dataclass(slots=True)
 class HostView:
@@ -52,46 +61,98 @@ class HostView:
     Attributes:
         groups: Room on each accelerator by kind, largest first; accelerators of unknown memory are
             left out.
+        smallest: The kind that a slightly larger one belongs to.
     """
 
     host: HostSnapshot
     room: Room
     groups: dict[AcceleratorKind, list[int]]
+    smallest: Smallest
+
+    def kind_of(self, item: Accelerator) -> AcceleratorKind:
+        """The kind of an accelerator of the host."""
+        kind = kind_of(*_facts_of_kind(item))
+        return self.smallest.get(kind, kind)
 
 
-def view_of(host: HostSnapshot) -> HostView:
+def views_of(hosts: Sequence[HostSnapshot]) -> list[HostView]:
+    """The views of all hosts, with sizes of one product that hardly differ as one kind."""
+    views = [view_of(host) for host in hosts]
+    smallest = _smallest({kind for view in views for kind in view.groups})
+    if not smallest:
+        return views
+    return [
+        view if smallest.keys().isdisjoint(view.groups) else view_of(view.host, smallest)
+        for view in views
+    ]
+
+
+def view_of(host: HostSnapshot, smallest: Smallest = NONE) -> HostView:
     """The view of a host, with its accelerators grouped by kind."""
     room = room_of(host)
-    if not room.one_kind:
-        return HostView(host, room, _mixed(host.accelerators, room.memory))
+    if smallest or not room.one_kind:
+        return HostView(host, room, _groups(host.accelerators, room.memory, smallest), smallest)
     kind = kind_of(*_facts_of_kind(host.accelerators[0]))
     # An accelerator without a known size is left out.
-    return HostView(host, room, {kind: sorted(room.memory, reverse=True)} if kind.total else {})
+    groups = {kind: sorted(room.memory, reverse=True)} if kind.total else {}
+    return HostView(host, room, groups, smallest)
+
+
+def level_room(room: int, item: Accelerator, kind: AcceleratorKind) -> int:
+    """The room on an accelerator, in bytes of the smallest of its kind.
+
+    An engine takes the same fraction of each accelerator, thus more of a larger one.
+    """
+    total = item.memory_total
+    return room if total == kind.total else room * kind.total // total
+
+
+def bytes_on(item: Accelerator, kind: AcceleratorKind, amount: int) -> int:
+    """Bytes that an engine takes of an accelerator, if `amount` of the smallest of its kind."""
+    total = item.memory_total
+    return amount if total == kind.total else -(-amount * total // kind.total)
 
 
 def select(view: HostView, chosen: Set[tuple[str, int]]) -> HostView:
     """The same host with only these accelerators (type, index), and only kinds in the view."""
     pairs = zip(view.host.accelerators, view.room.memory, strict=True)
     taken = [pair for pair in pairs if (pair[0].type, pair[0].index) in chosen]
-    groups = _mixed([item for item, _ in taken], [room for _, room in taken])
-    return HostView(
-        view.host, view.room, {kind: room for kind, room in groups.items() if kind in view.groups}
-    )
+    items, memory = [item for item, _ in taken], [room for _, room in taken]
+    groups = _groups(items, memory, view.smallest)
+    return narrowed(view, {kind: room for kind, room in groups.items() if kind in view.groups})
 
 
 def narrowed(view: HostView, groups: dict[AcceleratorKind, list[int]]) -> HostView:
     """The same host with only these groups of accelerators."""
-    return HostView(view.host, view.room, groups)
+    return HostView(view.host, view.room, groups, view.smallest)
 
 
-def _mixed(
-    accelerators: Iterable[Accelerator], memory: Iterable[int]
+def _smallest(kinds: Set[AcceleratorKind]) -> dict[AcceleratorKind, AcceleratorKind]:
+    """For each kind that hardly differs from a smaller one, the smallest of them."""
+    found: dict[AcceleratorKind, AcceleratorKind] = {}
+    least: AcceleratorKind | None = None
+    for kind in sorted(kinds):
+        if least is None or not _is_alike(kind, least):
+            least = kind
+        else:
+            found[kind] = least
+    return found
+
+
+def _is_alike(kind: AcceleratorKind, least: AcceleratorKind) -> bool:
+    same = kind.name and kind[:2] == least[:2]
+    return bool(same) and (kind.total - least.total) * TOLERANCE <= least.total
+
+
+def _groups(
+    accelerators: Iterable[Accelerator], memory: Iterable[int], smallest: Smallest
 ) -> dict[AcceleratorKind, list[int]]:
     groups: dict[AcceleratorKind, list[int]] = {}
     for item, room in zip(accelerators, memory, strict=True):
         kind = kind_of(*_facts_of_kind(item))
         if kind.total:  # an accelerator without a known size is left out
-            groups.setdefault(kind, []).append(room)
+            kind = smallest.get(kind, kind)
+            groups.setdefault(kind, []).append(level_room(room, item, kind))
     for rooms in groups.values():
         rooms.sort(reverse=True)
     return groups

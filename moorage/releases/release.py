@@ -12,6 +12,7 @@ from moorage.engines.launch import LaunchPlan
 from moorage.engines.recovery import Correction
 from moorage.engines.workload import Workload, serving
 from moorage.images.image import Image
+from moorage.inventory.fleet import Host
 from moorage.memory.calibration import Measurement
 from moorage.models.pin import Pin
 from moorage.models.profile import ModelProfile
@@ -64,6 +65,8 @@ class Release(Value):
         companions: Pinned revisions of its adapters and its draft model.
         files: The chosen quantization; None = there was no choice.
         profile: None when the flow failed earlier; so are the fields below.
+        hosts: The hosts of its placement, as the fleet described them; empty = a Ray cluster, or an
+            older moorage did not record them.
         image: With its digest where the runtime knows it; None for a process.
         facts: What each serving engine reports about itself.
         corrections: Changes of the second attempt, where the engine named a value; one at most.
@@ -92,6 +95,7 @@ class Release(Value):
     files: FilesChoice | None = None
     profile: ModelProfile | None = None
     placement: Placement | None = None
+    hosts: tuple[Host, ...] = ()
     image: Image | None = None
     plan: LaunchPlan | None = None
     workloads: tuple[Workload, ...] = ()

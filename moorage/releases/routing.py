@@ -56,6 +56,13 @@ class Route(Value):
     canary: Canary | None = None
     makes_room: bool = False
 
+    @property
+    def other_protocol(self) -> str:
+        """Why gateways send no requests there, by its protocol; empty = it speaks OpenAI's."""
+        if self.base_path == OPENAI:
+            return ""
+        return f"its engine speaks another protocol than OpenAI's, under {self.base_path}"
+
 
 def models_listing(routes: Iterable[Route]) -> dict[str, Any]:
     """The routes in the format of `GET /v1/models` of OpenAI's API.

@@ -175,7 +175,7 @@ def _of_requests(present: Present) -> Iterator[Family]:
     text = "Requests through gateways that an engine was asked, since midnight UTC."
     yield counter("requests", text, ["model"], requests)
     failed = {(model,): one.failed for model, one in used.items()}
-    text = "Those of them that were not answered with 200 to 299."
+    text = "Those of them that were answered with 500 to 599."
     yield counter("requests_failed", text, ["model"], failed)
     tokens = {
         (model, kind): getattr(one, f"{kind}_tokens")

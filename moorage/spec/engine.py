@@ -8,7 +8,7 @@ from typing import ClassVar
 from pydantic import ByteSize, Field, ValidationInfo, field_validator, model_validator
 
 from moorage.common.failures import Failure
-from moorage.common.units import GIB, Bytes
+from moorage.common.units import GIB, MIB, Bytes
 from moorage.common.values import InputValue
 from moorage.spec.arguments import EngineArguments, parse_entries
 from moorage.spec.container import ContainerSettings, IpcMode
@@ -20,6 +20,7 @@ from moorage.spec.patterns import (
     Name,
     PackageName,
     VariableName,
+    Word,
     check_environment,
     check_placeholders,
     check_program,
@@ -29,6 +30,8 @@ from moorage.spec.patterns import (
 from moorage.spec.ray_cluster import ApplicationSpec
 
 DEFAULT_SHM = ByteSize(10 * GIB)
+MOST_GIB = 512
+"""A number of shared memory up to this, without a unit, was probably counted in GiB."""
 
 
 class Distributed(StrEnum):
@@ -83,13 +86,13 @@ class EngineSpec(InputValue):
         pattern=IMAGE_PATTERN,
         description="Container image to use instead of the engine's official one.",
     )
-    args: tuple[str, ...] = Field(
+    args: tuple[Word, ...] = Field(
         (),
         max_length=1000,
         description="Arguments added to the engine's command line; they win over derived ones."
         " Each entry is one argument or a whole `--name value` line.",
     )
-    env: dict[VariableName, str] = Field(
+    env: dict[VariableName, Word] = Field(
         {},
         max_length=1000,
         description="Environment variables for the engine, such as"
@@ -183,6 +186,14 @@ class EngineSpec(InputValue):
     def _check_env(cls, env: dict[str, str]) -> dict[str, str]:
         check_environment(env)
         return env
+
+    @field_validator("shm")
+    @classmethod
+    def _check_shm(cls, shm: ByteSize) -> ByteSize:
+        if shm < MIB:  # somebody has counted in GiB; for 0, Docker would take its own 64 MiB
+            meant = f"{shm:d}GiB" if 0 < shm <= MOST_GIB else "10GiB"
+            raise ValueError(f"at least 1MiB, such as {meant}; without a unit it counts bytes")
+        return shm
 
     @field_validator("command", "entrypoint")
     @classmethod

@@ -26,10 +26,10 @@ class VllmSettings(InputValue):
     )
     gpu_memory_utilization: float | None = Field(
         None,
-        ge=0,
+        gt=0,
         le=1,
-        description="Share of each accelerator's memory (`--gpu-memory-utilization`). Empty = the"
-        " smallest that serves the spec.",
+        description="Share of each accelerator's memory (`--gpu-memory-utilization`), above 0 and"
+        " at most 1. Empty = the smallest that serves the spec.",
     )
 
     @field_validator("hf_overrides")
@@ -116,8 +116,10 @@ class TritonSettings(InputValue):
         check_secret_options(words)
         for word in words:
             name = word.partition("=")[0]
-            if name in OWNED_BY_MOORAGE:
-                raise ValueError(f"{name}: moorage decides about it")
+            owned = (one for one in OWNED_BY_MOORAGE if one.startswith(name))
+            # The servers' own parsers complete an unambiguous beginning of a name.
+            if name.startswith("--") and (found := min(owned, default="")):
+                raise ValueError(f"{name}: moorage decides about {found}")
         return words
 
     @property
@@ -132,12 +134,16 @@ OWNED_BY_MOORAGE = frozenset(
         *("model-repository", "model-store", "model-control-mode", "load-model"),
         *("http-address", "http-port", "grpc-address", "grpc-port"),
         *("metrics-address", "metrics-port", "exit-timeout-secs"),
-        *("http-restricted-api", "allow-grpc"),
+        *("http-restricted-api", "allow-grpc", "allow-sagemaker", "allow-vertex-ai"),
+        *("backend-directory", "cache-directory", "repoagent-directory"),
         *("host", "openai-port", "tokenizer", "backend", "lora-separator"),
         *("enable-kserve-frontends", "kserve-http-port", "kserve-grpc-port"),
     )
 )
-"""Arguments of Triton that would change its addresses or files, or weaken its access control."""
+"""Arguments of Triton that would change its addresses or files, or weaken its access control.
+
+Directories of backends, caches and agents hold libraries that the server runs.
+"""
 
 
 def _keys(content: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

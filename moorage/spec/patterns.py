@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, Field, JsonValue, StringConstraints
 from pydantic_core import PydanticCustomError
 
-from moorage.common.redaction import has_password, looks_like_a_secret
+from moorage.common.redaction import LOOKS_LIKE, has_password, looks_like_a_secret
 
 NAME_PATTERN = r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"
 SOURCE_PATTERN = (
@@ -219,9 +219,21 @@ Revision = Annotated[
 Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 AcceleratorId = Annotated[str, StringConstraints(pattern=ACCELERATOR_PATTERN)]
 Kind = Annotated[str, StringConstraints(pattern=KIND_PATTERN)]
+NO_TOKEN: dict[str, JsonValue] = {
+    "not": {
+        "pattern": LOOKS_LIKE.pattern,
+        "patternErrorMessage": "holds a secret in clear; give the name of one in `secrets`",
+    }
+}
+"""For the JSON Schema of a text: Prefect's server refuses a token before it stores it."""
+
 SecretName = Annotated[
-    str, StringConstraints(pattern=SECRET_PATTERN), AfterValidator(_check_secret_name)
+    str,
+    StringConstraints(pattern=SECRET_PATTERN),
+    AfterValidator(_check_secret_name),
+    Field(json_schema_extra=NO_TOKEN),
 ]
+Word = Annotated[str, Field(json_schema_extra=NO_TOKEN)]
 PackageName = Annotated[str, StringConstraints(pattern=PACKAGE_PATTERN)]
 VariableName = Annotated[str, StringConstraints(pattern=VARIABLE_PATTERN)]
 SecretVariable = Annotated[

@@ -1,4 +1,4 @@
-"""What `moorage redeploy` refuses before any flow is run."""
+"""What `moorage redeploy` and `moorage approve` refuse before any flow is run or resumed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,16 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from moorage.adapters.ledger.locks import ASKS, this_process
+from moorage.adapters.prefect import approvals
+from moorage.adapters.prefect.approvals import PendingApproval
 from moorage.cli.app import app
+from moorage.cli.options import open_ledger
 from moorage.common.failures import ExitCode
+
+WAITS = PendingApproval(
+    id="7", name="deploy llama", model="llama", requested_by="", until=None, plan=""
+)
 
 
 @pytest.mark.parametrize(
@@ -32,3 +40,16 @@ def test_a_wrong_option_is_named_with_what_is_allowed(
     result = CliRunner().invoke(app, ["redeploy", "--all", *options, "--json"])
     assert result.exit_code == ExitCode.BAD_INPUT, result.output
     assert words in json.loads(result.stdout)["error"]["detail"]
+
+
+def test_an_answer_that_nobody_would_get_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
+    killed = this_process().model_copy(update={"started_at": 0})
+    open_ledger().locks.take(f"{ASKS}{WAITS.id}", "token", killed)
+    monkeypatch.setattr(approvals, "find_approval", lambda _: WAITS)
+    monkeypatch.setattr(approvals, "answer", lambda *_: pytest.fail("it was given to nobody"))
+    result = CliRunner().invoke(app, ["approve", "llama", "--json"])
+    assert result.exit_code == ExitCode.BAD_INPUT, result.output
+    assert "its process is gone" in json.loads(result.stdout)["error"]["detail"]

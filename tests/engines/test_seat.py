@@ -7,7 +7,7 @@ import pytest
 from moorage.engines.launch import LaunchPlan
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.reports.record import plan_document
-from tests.builders import ON_CPU, a_host, a_release, an_image
+from tests.builders import ON_CPU, a_host, a_release, an_accelerator, an_image
 from tests.engines import planning
 
 
@@ -79,3 +79,25 @@ def test_the_plan_shows_every_setting_that_is_not_as_always() -> None:
     ):
         assert row in page
     assert "restarted by Docker" not in plan_document(a_release(plan=planned({}))).markdown()
+
+
+@pytest.mark.parametrize(
+    ("driver", "image", "older"),
+    [
+        ("12.4", {"runtime": "12.9", "newer_runtime": True}, True),
+        # another host of the release has the older driver, for which the image was chosen
+        ("13.0", {"runtime": "12.9", "newer_runtime": True}, False),
+        ("12.9", {"runtime": "12.9", "newer_runtime": True}, False),
+        # a record of an earlier version, or a driver that is not known
+        ("13.0", {"newer_runtime": True}, True),
+        ("", {"runtime": "12.9", "newer_runtime": True}, True),
+        ("12.4", {"reference": "gpustack/runner:cuda12.9-vllm0.18.0"}, True),
+        ("12.4", {}, False),
+    ],
+)
+def test_only_a_host_with_an_older_driver_runs_the_image_by_minor_version(
+    driver: str, image: dict[str, Any], older: bool
+) -> None:
+    host = a_host(accelerators=(an_accelerator(runtime_version=driver),))
+    (found,) = planning.planned({}, host, an_image(**image)).containers
+    assert ("NVIDIA_DISABLE_REQUIRE" in {item.name for item in found.environment}) is older

@@ -114,6 +114,40 @@ def test_no_answer_means_no_and_somebody_is_told(
     assert served.ended(notice["id"])["state"]["type"] == "COMPLETED"
 
 
+def test_who_watches_asks_once_and_the_next_run_is_skipped_meanwhile(
+    served: PrefectServer, workplace: Workplace, deploy: Callable[..., dict[str, Any]]
+) -> None:
+    run = deploy("watched")
+    name = workplace.named("watched")
+    waiting_runs(served, workplace, run)
+    workplace.run("approve", name)
+    assert served.ended(run["id"])["state"]["type"] == "COMPLETED"
+
+    watches = {"names": [name], "by_policy": True, "force": True}
+    asks = redeploy(served, workplace, **watches)
+    waiting_runs(served, workplace, asks)
+    again = served.ended(redeploy(served, workplace, **watches)["id"])
+    assert (again["state"]["type"], again["state"]["name"]) == ("COMPLETED", "Skipped")
+    assert asks["id"] in again["state"]["message"]
+    workplace.run("approve", name, "--refuse")
+    assert served.ended(asks["id"])["state"]["type"] == "FAILED"
+
+
+def test_who_is_killed_while_it_waits_gets_no_answer_and_is_ended(
+    served: PrefectServer, workplace: Workplace, lifecycle_program: Path
+) -> None:
+    engine = process_engine(lifecycle_program)
+    spec = workplace.spec("killed", engine=engine, redeploy={"approval": "required"})
+    with workplace.spawn("deploy", spec, "--fleet", workplace.folder / "fleet.yaml") as command:
+        (waiting,) = until(lambda: workplace.json("approvals"))
+        command.kill()
+    refused = workplace.json("approve", waiting["id"], code=2)["error"]
+    assert refused["cause"] == "unknown-approval"
+    workplace.run("reconcile", "--fleet", workplace.folder / "fleet.yaml")
+    ended = served.ended(waiting["id"])["state"]
+    assert (ended["type"], "its process is gone" in ended["message"]) == ("CRASHED", True)
+
+
 def waiting_runs(
     served: PrefectServer, workplace: Workplace, run: dict[str, Any]
 ) -> list[dict[str, Any]]:

@@ -73,7 +73,7 @@ def test_the_schedules_of_a_model_follow_its_spec_until_it_is_retired(scheduled:
     scheduled.deploy(WORKDAYS)
     assert scheduled.times() == BOTH
     (wake,) = scheduled.schedules(WAKE)
-    assert wake["parameters"]["fleet"]["hosts"][0]["name"] == "local"
+    assert "fleet" not in wake["parameters"]
     assert "unchanged" in scheduled.deploy({"awake": "0 6 * * *"}).lower()
     assert scheduled.times() == {WAKE: [("0 6 * * *", "UTC")], SLEEP: []}
     scheduled.deploy(None)
@@ -115,31 +115,32 @@ def test_serving_keeps_the_schedules_and_their_runs_wake_the_model_and_put_it_to
         assert scheduled.place.releases()[0].state == "running"
 
 
-def test_scheduled_reconciles_that_changed_nothing_are_not_kept(
+def test_scheduled_reconciles_that_did_nothing_are_not_kept(
     prefect_server: PrefectServer,
 ) -> None:
     deployment = prefect_server.deployment(RECONCILE)["id"]
     # The last ones: the first are due within minutes, and something may serve them by then.
     prefect_server.post(f"/deployments/{deployment}/schedule", {"min_runs": 30})
     query = {"deployments": {"id": {"any_": [deployment]}}}
-    last = {"sort": "EXPECTED_START_TIME_DESC", "limit": 3}
+    last = {"sort": "EXPECTED_START_TIME_DESC", "limit": 4}
     to_come = query | {"flow_runs": {"state": {"type": {"any_": ["SCHEDULED"]}}}} | last
-    due = [run["id"] for run in prefect_server.post("/flow_runs/filter", to_come)]
+    overdue, *due = [run["id"] for run in prefect_server.post("/flow_runs/filter", to_come)]
     by_hand = prefect_server.ask(RECONCILE, {}).json()["id"]
-    states = ("Unchanged", "Completed", "Unchanged", "Unchanged")
+    states = ("Unchanged", "Completed", "Skipped", "Unchanged")
     before = datetime.now(UTC)
     for run, state in zip((*due, by_hand), states, strict=True):
         end_as(prefect_server, run, state)
-    changed = due[1]
+    changed, late = due[1], {"type": "SCHEDULED", "name": "Late"}
+    prefect_server.post(f"/flow_runs/{overdue}/set_state", {"state": late, "force": True})
 
     def kept() -> set[str]:
         found = prefect_server.post("/flow_runs/filter", query)
-        return {run["id"] for run in found} & {*due, by_hand}
+        return {run["id"] for run in found} & {*due, by_hand, overdue}
 
     after = datetime.now(UTC) + timedelta(minutes=1)
     with temporary_settings(prefect_server.settings):
         asyncio.run(remove_quiet_runs(before))
-        assert kept() == {*due, by_hand}, "they have ended since"
+        assert kept() == {*due, by_hand, overdue}, "they have ended since"
 
         def removed() -> bool:
             asyncio.run(remove_quiet_runs(after))  # what is refused, the next one does

@@ -117,13 +117,6 @@ class TestDeployed:
             (step,) = deployment["pull_steps"]
             assert step == {WORKING_DIRECTORY: {"directory": "."}}
 
-    def test_the_deploys_at_once_are_limited_and_the_others_wait(
-        self, deployed: dict[str, dict[str, Any]]
-    ) -> None:
-        deployment = deployed["deploy-model/deploy"]
-        assert deployment["global_concurrency_limit"]["limit"] == 8
-        assert deployment["concurrency_options"]["collision_strategy"] == "ENQUEUE"
-
     def test_the_nightly_schedule_is_there_and_switched_off(
         self, deployed: dict[str, dict[str, Any]]
     ) -> None:
@@ -134,6 +127,7 @@ class TestDeployed:
 
 
 SPEC = {"name": "refused", "source": "file:///nowhere"}
+TOKEN = "hf_" + "A1b2C3d4" * 4
 PAGE = REPOSITORY / "docs" / "what-people-see.md"
 
 
@@ -152,6 +146,9 @@ class TestRefused:
             ({"precision": "int3"}, "spec.precision", "unknown key"),
             ({"source": "org/repo"}, "spec.source", "allowed: hf://org/repo"),
             ({"source": None}, "spec.source", "found None; allowed: string"),
+            ({"secrets": {"HF_TOKEN": TOKEN}}, "spec.secrets.HF_TOKEN", "a secret in clear"),
+            ({"engine": {"env": {"X": TOKEN}}}, "spec.engine.env.X", "a secret in clear"),
+            ({"engine": {"args": [f"--x={TOKEN}"]}}, "spec.engine.args[0]", "a secret in clear"),
             ({"restart": {"attempts": -1}}, "spec.restart.attempts", "minimum of 1"),
         ],
     )
@@ -163,6 +160,7 @@ class TestRefused:
         assert refusal.status_code == 409
         assert f"{field}: " in refusal.json()["detail"]
         assert detail in refusal.json()["detail"]
+        assert TOKEN not in refusal.text
 
     def test_all_mistakes_at_once(self, prefect_server: PrefectServer) -> None:
         """As `docs/what-people-see.md` shows them."""

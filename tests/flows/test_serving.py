@@ -14,11 +14,13 @@ import pytest
 import typer
 from prefect import Flow
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.client.schemas.actions import DeploymentScheduleCreate, WorkPoolCreate
+from prefect.client.schemas.schedules import CronSchedule
 from prefect.flows import load_flow_from_entrypoint
 
 from flows.serving import pools_of
 from moorage.adapters.prefect.deployment_file import deployments_of
+from moorage.adapters.prefect.schedules import remove_other_schedules
 from moorage.cli.serve import project_file, served_folder
 from tests.e2e.workplace import REPOSITORY
 
@@ -88,3 +90,19 @@ async def test_the_work_pools_that_lose_deployments_are_known() -> None:
         await client.create_deployment(flow, f"{name}-served")
     assert await pools_of([name, f"{name}-served"]) == [pool]
     assert await pools_of([f"{name}-served"]) == []
+
+
+@pytest.mark.server
+@pytest.mark.usefixtures("flows_run_there")
+async def test_the_schedules_that_left_the_file_go_and_those_of_models_stay() -> None:
+    made = [
+        DeploymentScheduleCreate(slug=slug, schedule=CronSchedule(cron="0 3 * * *"))
+        for slug in ("nightly", "each-night", "moorage.tiny")
+    ]
+    async with get_client() as client:
+        flow = await client.create_flow_from_name("scheduled")
+        name = f"of-a-file-{uuid4().hex[:8]}"
+        deployment = await client.create_deployment(flow, name, schedules=made)
+        await remove_other_schedules(deployment, {"each-night"})
+        left = await client.read_deployment_schedules(deployment)
+    assert {one.slug for one in left} == {"each-night", "moorage.tiny"}

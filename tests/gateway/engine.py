@@ -11,6 +11,9 @@ from typing import Self
 class TestEngine:
     """An HTTP server in a thread of its own.
 
+    Args:
+        echo: The first event of each stream, before those of its tokens.
+
     Attributes:
         requests: Path, headers and body of each request that came whole.
     """
@@ -25,10 +28,12 @@ class TestEngine:
         tokens: int = 5,
         pause: float = 0.0,
         usage: dict[str, int] | None = None,
+        echo: object = None,
     ) -> None:
         self.name, self.tokens, self.pause = name, tokens, pause
         self.usage = usage or {"prompt_tokens": 7, "completion_tokens": tokens}
         self.requests: list[tuple[str, dict[str, str], bytes]] = []
+        self._echo = echo
         self._writers: set[asyncio.StreamWriter] = set()
         self._loop = asyncio.new_event_loop()
         self._up = threading.Event()
@@ -86,6 +91,8 @@ class TestEngine:
             writer.write(_head("application/json", f"content-length: {len(content)}") + content)
             return await writer.drain()
         writer.write(_head("text/event-stream", "transfer-encoding: chunked"))
+        if self._echo is not None:
+            _write_event(writer, json.dumps(self._echo))
         for at in range(self.tokens):
             _write_event(writer, json.dumps({"by": self.name, "token": at}))
             await writer.drain()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import time
 
 import httpx
 import pytest
@@ -171,17 +172,59 @@ def test_a_key_may_be_for_an_adapter_alone(gateway: RunningGateway) -> None:
         assert [status("sql"), status("llama")] == [200, 403]
 
 
+def test_names_and_paths_of_any_length_leave_short_lines_in_the_log(
+    gateway: RunningGateway,
+) -> None:
+    gateway.serve(model("llama"))
+    long, kind = "A" * 2_000_000, {"content-type": "multipart/form-data; boundary=b0undary"}
+    before = len(gateway.log())
+    answers = [
+        gateway.ask(long[:8_000]),  # Envoy itself takes a longer one for none
+        gateway.http.post(
+            "/v1/audio/transcriptions", content=form((field("model"), long)), headers=kind
+        ),
+        gateway.ask(long[:8_000], path="/elsewhere"),
+        gateway.http.get(f"/v1/{long[:50_000]}"),
+    ]
+    assert [answer.status_code for answer in answers] == [404] * 4
+    lines = until(lambda: found if len(found := gateway.log()[before:]) == 4 else None)
+    assert [line["model"] for line in lines[:3]] == ["A" * 256] * 3
+    assert [len(line["path"]) for line in lines[2:]] == [10, 256]
+
+
 @pytest.mark.parametrize(
-    "usage",
+    "body",
     [
-        {"prompt_tokens": 7, "completion_tokens": 9},
-        {"input_tokens": 7, "output_tokens": 9, "total_tokens": 16},
-        {"prompt_tokens": 7, "total_tokens": 7},
+        b"\r\n--b0undary" * 100_000 + b"\r\n\r\n",
+        (b"--b0undary\r\n" + b"Content-Disposition:" * 200 + b"\r\n\r\n\r\n") * 1000,
+        form(*[(field("other"), "x")] * 101, MODEL),
     ],
-    ids=["chat", "responses", "embeddings"],
+    ids=["boundaries", "heads", "parts"],
+)
+def test_a_form_of_any_shape_is_refused_at_once(gateway: RunningGateway, body: bytes) -> None:
+    gateway.serve(model("whisper"))
+    kind = {"content-type": "multipart/form-data; boundary=b0undary"}
+    begun = time.monotonic()
+    answer = gateway.http.post("/v1/audio/transcriptions", content=body, headers=kind)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "missing_model")
+    assert time.monotonic() - begun < 5
+
+
+@pytest.mark.parametrize(
+    ("usage", "counted"),
+    [
+        ({"prompt_tokens": 7, "completion_tokens": 9}, (7, 9)),
+        ({"input_tokens": 7, "output_tokens": 9, "total_tokens": 16}, (7, 9)),
+        ({"prompt_tokens": 7, "total_tokens": 7}, (7, None)),
+        ({"prompt_tokens": 9_000_000_000_000_000_000, "completion_tokens": 9}, (None, 9)),
+    ],
+    ids=["chat", "responses", "embeddings", "impossible"],
 )
 def test_tokens_are_counted_under_the_names_of_each_api(
-    gateway: RunningGateway, usage: dict[str, int], request: pytest.FixtureRequest
+    gateway: RunningGateway,
+    usage: dict[str, int],
+    counted: tuple[int | None, int | None],
+    request: pytest.FixtureRequest,
 ) -> None:
     release = f"usage-{request.node.callspec.id}"
     with TestEngine("one", usage=usage) as engine:
@@ -189,5 +232,4 @@ def test_tokens_are_counted_under_the_names_of_each_api(
         answer: httpx.Response = gateway.ask("llama", path="/v1/responses")
     assert answer.status_code == 200
     line = until(lambda: next((one for one in gateway.log() if one["release"] == release), None))
-    completion = None if "total_tokens" in usage and len(usage) == 2 else 9
-    assert (line["prompt_tokens"], line["completion_tokens"]) == (7, completion)
+    assert (line["prompt_tokens"], line["completion_tokens"]) == counted

@@ -277,13 +277,28 @@ def test_the_log_has_the_tokens_and_the_caller_of_a_request_and_none_of_its_text
     assert "secret" not in json.dumps(line)
 
 
-def test_of_a_caller_that_leaves_a_stream_its_events_are_counted(gateway: RunningGateway) -> None:
-    with TestEngine("one", tokens=100, pause=0.02) as engine:
-        gateway.serve(model("llama", backend("left", engine.port)))
+NOTHING_USED = {"usage": {"input_tokens": 0, "output_tokens": 0}}
+
+
+@pytest.mark.parametrize(
+    "echo",
+    [
+        None,
+        {"response": {"tools": [{"parameters": NOTHING_USED}], "usage": None}},
+        {"type": "message_start", "message": NOTHING_USED},
+    ],
+    ids=["chat", "tools-repeated", "messages"],
+)
+def test_of_a_caller_that_leaves_a_stream_its_events_are_counted(
+    gateway: RunningGateway, echo: object, request: pytest.FixtureRequest
+) -> None:
+    release = f"left-{request.node.callspec.id}"
+    with TestEngine("one", tokens=100, pause=0.02, echo=echo) as engine:
+        gateway.serve(model("llama", backend(release, engine.port)))
         body = {"model": "llama", "stream": True}
         with gateway.http.stream("POST", "/v1/chat/completions", json=body) as answer:
             read = [line for line, _ in zip(answer.iter_lines(), range(40), strict=False)]
-    line = until(lambda: next((one for one in gateway.log() if one["release"] == "left"), None))
+    line = until(lambda: next((one for one in gateway.log() if one["release"] == release), None))
     assert len(read) == 40
     assert 20 <= line["completion_tokens"] < 100
 

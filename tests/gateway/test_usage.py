@@ -38,10 +38,46 @@ def test_lines_are_summed_by_caller_model_and_day() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [line(endpoint=None), b"", b'{"at": "2026', b"[]", line(model=3), line(at=None)]
+    "bad",
+    [
+        line(endpoint=None),
+        b"",
+        b'{"at": "2026',
+        b"[]",
+        line(model=3),
+        line(model="m" * 201),
+        line(at=None),
+    ],
 )
 def test_a_line_that_no_engine_was_asked_for_or_that_is_broken_counts_nothing(bad: bytes) -> None:
     assert count([bad]) == ()
+
+
+@pytest.mark.parametrize(
+    ("reported", "counted"),
+    [
+        (999_999_999, 999_999_999),
+        (1_000_000_000, 0),
+        (9e18, 0),
+        (2**63, 0),
+        (1e300, 0),
+        (-1, 0),
+        (1.5, 1),
+    ],
+)
+def test_a_request_counts_though_its_engine_reports_an_impossible_number(
+    reported: float, counted: int
+) -> None:
+    [found] = count([line(prompt_tokens=reported)])
+    assert (found.requests, found.prompt_tokens, found.completion_tokens) == (1, counted, 5)
+
+
+@pytest.mark.parametrize(
+    ("status", "failed"),
+    [(200, 0), (302, 0), (0, 0), (400, 0), (404, 0), (429, 0), (500, 1), (503, 1), (504, 1)],
+)
+def test_a_mistake_of_the_caller_is_no_failed_request(status: int, failed: int) -> None:
+    assert [one.failed for one in count([line(status=status)])] == [failed]
 
 
 def used(caller: str, prompt: int, completion: int, model: str = "llama") -> Usage:

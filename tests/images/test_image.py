@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -112,6 +113,40 @@ def test_llama_cpp_has_an_image_for_each_type(kind: str, image: str) -> None:
     question = ImageQuestion(engine=EngineName.LLAMA_CPP, kind=kind, default_version="11549")
     answer = choose_image(question)
     assert (answer.reference, answer.engine_version) == (image, "11549")
+
+
+@pytest.mark.parametrize(
+    ("host", "version", "cuda"),
+    [
+        ("12.9", "25.07", ""),
+        ("12.8", "25.03", ""),
+        ("12.8", "25.07", "12.9"),
+        ("", "24.04", "12.4"),
+    ],
+)
+def test_triton_has_images_for_older_drivers(host: str, version: str, cuda: str) -> None:
+    image = resolved(engine=EngineName.TRITON, runtime=host, version=version)
+    assert image.reference == f"nvcr.io/nvidia/tritonserver:{version}-vllm-python-py3"
+    assert (image.newer_runtime, f"built for CUDA {cuda}" in image.reason) == (
+        bool(host and cuda),
+        bool(cuda),
+    )
+
+
+@pytest.mark.parametrize(
+    ("runtime", "version", "advice"),
+    [
+        ("12.8", "", ": update its driver, or ask for an `engine.version` older than 25.08"),
+        ("12.8", "25.08", ": update its driver, or ask for an `engine.version` older than 25.08"),
+        ("11.8", "", "the host runs CUDA 11.8: update its driver"),
+        ("11.8", "24.12", "the host runs CUDA 11.8: update its driver"),
+    ],
+)
+def test_an_older_version_is_advised_where_its_image_suits_the_driver(
+    runtime: str, version: str, advice: str
+) -> None:
+    asked: dict[str, Any] = {"engine": EngineName.TRITON, "default_version": "26.07"}
+    assert refused(runtime=runtime, version=version, **asked).endswith(advice)
 
 
 @pytest.mark.parametrize(
@@ -377,6 +412,24 @@ def test_a_refusal_says_what_stands_in_the_way_of_all_of_them() -> None:
     why = "built for amd64, the host is arm64; .* built for ROCM 6.4, the host runs ROCM 5.0"
     with pytest.raises(Failure, match=why):
         choose_image(question, MORE)
+
+
+@pytest.mark.parametrize(
+    ("kind", "engine", "more", "hint"),
+    [
+        ("cann", EngineName.VLLM, (), True),
+        ("rocm", EngineName.SGLANG, (), True),
+        ("musa", EngineName.VLLM, MORE, False),
+        ("cuda", EngineName.TRANSFORMERS, (), False),
+        ("cpu", EngineName.SGLANG, (), False),
+    ],
+)
+def test_images_that_another_package_may_have_are_named(
+    kind: str, engine: EngineName, more: Sequence[CatalogueRow], hint: bool
+) -> None:
+    with pytest.raises(Failure) as caught:
+        choose_image(_question({"kind": kind, "engine": engine}), more)
+    assert ("pip install '.[runners]'" in caught.value.detail) is hint
 
 
 @pytest.mark.parametrize(

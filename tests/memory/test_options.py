@@ -95,6 +95,45 @@ def test_each_argument_is_read(args: tuple[str, ...], field: str, value: object)
 
 
 @pytest.mark.parametrize(
+    ("args", "field", "value"),
+    [
+        (("--chunked-prefill-size=2048",), "batched_tokens", 2048),
+        (("--chunked-prefill-size=-1",), "chunked_prefill", False),
+        (("--chunked-prefill-size", "-1"), "chunked_prefill", False),
+        (("--chunked-prefill-size", "-1"), "batched_tokens", None),
+        (("--max-running-requests 16",), "max_seqs", 16),
+        (("--disable-cuda-graph",), "enforce_eager", True),
+        (("--cuda-graph-max-bs-decode=8",), "graph_limit", 8),
+        (("--cuda-graph-bs-decode", "1", "2", "4"), "graph_sizes", 3),
+        (("--disable-radix-cache",), "enable_prefix_caching", False),
+        (("--mamba-ssm-dtype=float32",), "mamba_ssm_cache_dtype", "float32"),
+        (("--page-size=64",), "block_size", 64),
+        (("--json-model-override-args", '{"a": {"b": 1}}'), "overrides", {"a": {"b": 1}}),
+        (("--enable-lora",), "lora", LoraOptions(max_loras=8)),
+        (
+            ("--enable-lora", "--max-loras-per-batch=4", "--lora-target-modules", "all"),
+            "lora",
+            LoraOptions(max_loras=4),
+        ),
+        (
+            ("--speculative-algorithm=EAGLE3", "--speculative-draft-model-path", "org/draft"),
+            "draft",
+            DraftOptions(method="eagle3", model="org/draft"),
+        ),
+        (
+            ("--speculative-algorithm=NEXTN", "--speculative-num-steps=3"),
+            "draft",
+            DraftOptions(method="mtp", tokens=3),
+        ),
+        (("--max-num-seqs=4",), "max_seqs", None),
+    ],
+)
+def test_each_argument_of_sglang_is_read(args: tuple[str, ...], field: str, value: object) -> None:
+    options = memory_options(a_spec(engine={"name": "sglang", "args": args}))
+    assert getattr(options, field) == value
+
+
+@pytest.mark.parametrize(
     ("args", "reason"),
     [
         (("--quantization", "fp8"), "--quantization quantises the weights"),

@@ -141,6 +141,10 @@ def test_a_pattern_that_no_file_matches_tells_what_is_there() -> None:
     [
         ("model.safetensors", "there is no config.json"),
         ("sub/config.json model.safetensors", "there is no config.json"),
+        (
+            "model_index.json vae/config.json vae/a.safetensors",
+            "there is no config.json, but model_index.json: it is a pipeline of diffusers",
+        ),
         ("config.json README.md", "no weight files; found README.md, config.json"),
         ("config.json m-Q4_0.gguf m-Q8_0.gguf", "which of several GGUF models is meant: m-Q4_0"),
         ("", "no weight files; found nothing"),

@@ -21,7 +21,7 @@ from moorage.placement.memory import Memory
 from moorage.placement.placement import Placement
 from moorage.placement.propose import place
 from moorage.placement.request import Request, request_for
-from moorage.placement.view import HostView, view_of
+from moorage.placement.view import HostView, views_of
 from moorage.spec import EngineName, ModelSpec
 from moorage.spec.arguments import parse_words
 from tests.builders import a_fleet, a_profile, a_spec
@@ -84,4 +84,4 @@ def on_hosts(request: Request, *hosts: HostSnapshot) -> Placement:
 
 def views(*hosts: HostSnapshot) -> list[HostView]:
     """Hosts as placement looks at them."""
-    return [view_of(host) for host in hosts]
+    return views_of(hosts)

@@ -14,8 +14,9 @@ from moorage.placement.engine import (
     require_adapter_format,
     require_configured,
     require_format,
+    require_mode,
 )
-from moorage.spec import EngineName
+from moorage.spec import EngineName, Mode
 from tests.builders import (
     a_companion,
     a_fleet,
@@ -121,6 +122,28 @@ def test_an_adapter_has_the_format_that_its_engine_loads(
     with refused if advice else nullcontext() as caught:
         require_adapter_format(ENGINES[name], companions)
     assert advice in str(caught and caught.value.suggestion)
+
+
+OWN = {"image": "acme/vllm-omni:1"}
+
+
+@pytest.mark.parametrize(
+    ("engine", "mode", "refused"),
+    [
+        ({"args": ["--omni"]}, Mode.COMPLETION, "engine.args: --omni needs another image"),
+        ({"args": ["--no-omni"]}, Mode.COMPLETION, ""),
+        ({"args": ["--omni"], **OWN}, Mode.COMPLETION, ""),
+        ({}, Mode.IMAGE_GENERATION, "vllm does not serve image-generation"),
+        (OWN, Mode.IMAGE_GENERATION, ""),
+    ],
+)
+def test_vllm_omni_is_in_images_of_the_users_own_only(
+    engine: dict[str, Any], mode: Mode, refused: str
+) -> None:
+    spec = a_spec(engine={"name": "vllm", **engine})
+    ends = pytest.raises(Failure, match=refused) if refused else nullcontext()
+    with ends:
+        require_mode(ENGINES[EngineName.VLLM], spec, mode)
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,16 @@ def test_those_who_want_it_are_spread_over_those_who_have_it() -> None:
     assert [one.name for one in found if one] == ["a", "b", "a", "b"]
 
 
+def test_a_host_of_the_same_site_lends_first() -> None:
+    near, far = host("near", labels={"site": "b"}), host("far", labels={"site": "a"})
+    for wanting, lenders, expected in (
+        (host("w", has=False, labels={"site": "b"}), (far, near), near),
+        (host("w", has=False, labels={"site": "b"}), (far,), far),
+        (host("w", has=False), (far, host("any")), host("any")),
+    ):
+        assert lender_for(wanting, model(), FleetSnapshot(hosts=(*lenders, wanting))) == expected
+
+
 def test_ports_that_are_taken_are_left_alone() -> None:
     claim = Claim(host="a", resource=Resource.PORT, index=103, amount=1)
     lending = host("a", port_range=(100, 104), ports_in_use=(104,), claims=(claim,))

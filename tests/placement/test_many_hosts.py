@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import ceil
 from typing import Any
 
 import pytest
@@ -101,6 +102,42 @@ def test_the_first_host_leads_and_all_claim_the_same() -> None:
     assert len({size for seat in seats for size in seat.accelerator_bytes}) == 1
     assert len({(seat.utilization, seat.tokens) for seat in seats}) == 1
     assert all(seat.port for seat in seats)
+
+
+def at(site: str, host: HostSnapshot) -> HostSnapshot:
+    return host.model_copy(update={"labels": {"site": site}})
+
+
+@pytest.mark.parametrize(
+    ("gib", "hosts", "taken"),
+    [
+        (400, (at("x", A), at("y", B), at("x", C)), ["a", "c"]),
+        (400, (A, at("y", B), C), ["a", "c"]),
+        (400, (at("x", A), at("y", B)), []),
+        (800, (at("x", A), at("y", B), at("x", C), at("y", D)), []),
+    ],
+)
+def test_one_replica_stays_at_one_site(
+    gib: int, hosts: tuple[HostSnapshot, ...], taken: list[str]
+) -> None:
+    assert [seat.host for seat in on_hosts(model(gib), *hosts).seats] == taken
+
+
+def test_hosts_whose_accelerators_hardly_differ_share_a_replica_in_proportion() -> None:
+    less = tuple(
+        item.model_copy(update={"memory_total": 79 * GIB + GIB // 2, "memory_free": 79 * GIB})
+        for item in B.accelerators
+    )
+    other = B.model_copy(update={"accelerators": less})
+    first, second = on_hosts(model(400), A, other).seats
+    assert first.need
+    assert second.need == first.need
+    for seat, total in ((first, 80 * GIB), (second, less[0].memory_total)):
+        taken = ceil(total * seat.utilization) + first.need.outside
+        assert len(seat.accelerators) == 4
+        assert set(seat.accelerator_bytes) == {seat.accelerator_bytes[0]}
+        assert taken <= seat.accelerator_bytes[0] <= taken * 1.01
+        assert seat.ram_bytes == 0
 
 
 @pytest.mark.parametrize(

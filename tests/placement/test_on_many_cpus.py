@@ -51,6 +51,13 @@ def test_every_host_is_a_rank_with_ram_cores_and_ports_of_its_own() -> None:
     }
 
 
+def test_one_replica_stays_at_one_site() -> None:
+    a, b = {"site": "a"}, {"site": "b"}
+    seats = over(cpu(1, labels=a), cpu(2, labels=b), cpu(3, labels=a)).seats
+    assert [seat.host for seat in seats] == ["h1", "h3"]
+    assert not over(cpu(1, labels=a), cpu(2, labels=b)).fits
+
+
 def test_ray_holds_the_ports_of_its_services_on_every_host() -> None:
     second = cpu(2, ray_range=(42000, 42099))
     leader, follower = over(cpu(1), second, distributed="ray").seats

@@ -86,6 +86,12 @@ def _changes(way: str, request: Request) -> dict[str, Any]:
         changes["concurrency"] = int(match[1])
     if match := re.search(r"`placement\.accelerators: (\d+)`", way):
         changes["placement"] = request.spec.placement.model_dump() | {"accelerators": int(match[1])}
+    if "`placement.across_hosts: true`" in way:
+        changes["placement"] = request.spec.placement.model_dump() | {"across_hosts": True}
+    if match := re.search(r"`extended_kv_cache\.(\w+): (\S+)`", way):
+        changes["extended_kv_cache"] = {match[1]: match[2]}
+    if "Leave out `extended_kv_cache`" in way:
+        changes["extended_kv_cache"] = None
     if "`engine.distributed: ray`" in way:
         changes["engine"] = request.spec.engine.model_dump() | {"distributed": "ray"}
     if "parallel sizes out" in way:
@@ -142,6 +148,10 @@ def on(accelerators: Any) -> dict[str, Any]:
     return {"accelerators": accelerators}
 
 
+PAIR = (host("a", 80, 80, bind="10.0.0.1"), host("b", 80, 80, bind="10.0.0.2"))
+"""Two hosts that can be joined."""
+
+
 def remedies_of(request: Request, fleet: FleetSnapshot) -> tuple[str, ...]:
     return remedies(Trial(request, fleet, views(*fleet.hosts), seats_for, candidates_for))
 
@@ -173,6 +183,28 @@ def remedies_of(request: Request, fleet: FleetSnapshot) -> tuple[str, ...]:
             model(180, placement={"across_hosts": True}),
             [host("a", 80, 80, bind="10.0.0.1"), host("b", 80, bind="10.0.0.2")],
             "Set `engine.distributed: ray`: ",
+        ),
+        (model(180), [*PAIR], "Set `placement.across_hosts: true`: "),
+        (model(180, placement=on(4)), [*PAIR], "Set `placement.across_hosts: true`: "),
+        (
+            model(100, placement=on(["a:cuda:0", "b:cuda:0"])),
+            [*PAIR],
+            "Set `placement.across_hosts: true`: ",
+        ),
+        (
+            model(70, extended_kv_cache={"ram": "400GiB"}),
+            [host("a", 80)],
+            "Set `extended_kv_cache.ram: 100GiB`: ",
+        ),
+        (
+            model(70, extended_kv_cache={"ratio": 3}),
+            [host("a", 80)],
+            "Set `extended_kv_cache.ratio: 1.5`: ",
+        ),
+        (
+            model(70, extended_kv_cache={"ram": "400GiB"}),
+            [host("a", 80, ram_free=20 * GIB)],
+            "Leave out `extended_kv_cache`: ",
         ),
         (model(70), [host("a", 20, claims=(held(60, "old.v1"),))], "Retire old.v1: "),
         (

@@ -51,7 +51,7 @@ HOSTILE: list[tuple[str, dict[str, Any]]] = [
     ("args", {"engine": {"name": "triton", "triton": {"grpc": True}}}),
     (
         "args",
-        {"engine": {"name": "triton", "triton": {"server_args": ["--backend-directory=/evil"]}}},
+        {"engine": {"name": "triton", "triton": {"server_args": ["--log-file=/evil"]}}},
     ),
     (
         "commands",

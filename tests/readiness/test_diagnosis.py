@@ -166,6 +166,11 @@ def diagnosed(log: str, engine: EngineName = EngineName.VLLM) -> Failure:
             "leave it out of `lora`",
         ),
         (
+            "--omni flag requires a valid instance of vllm-omni to be installed.",
+            Cause.PROGRAM_MISSING,
+            "`engine.image`",
+        ),
+        (
             "importlib.metadata.PackageNotFoundError: vllm",
             Cause.PROGRAM_MISSING,
             "package metadata",

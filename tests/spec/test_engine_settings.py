@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -15,7 +16,6 @@ from moorage.spec.engine import EngineSpec
     ("engine", "words"),
     [
         ({"name": "vllm", "vllm": {"gpu_memory_utilization": 0.5}}, "--gpu-memory-utilization 0.5"),
-        ({"name": "vllm", "vllm": {"gpu_memory_utilization": 0.0}}, "--gpu-memory-utilization 0"),
         ({"name": "vllm", "vllm": {"gpu_memory_utilization": 1}}, "--gpu-memory-utilization 1"),
         (
             {"name": "vllm", "vllm": {"hf_overrides": {"num_labels": 2, "a": {"b": [None]}}}},
@@ -41,8 +41,10 @@ def test_settings_are_arguments_that_args_win_over(engine: dict[str, Any], words
 @pytest.mark.parametrize(
     ("engine", "why"),
     [
-        ({"name": "vllm", "vllm": {"gpu_memory_utilization": -0.1}}, "greater than or equal to 0"),
+        ({"name": "vllm", "vllm": {"gpu_memory_utilization": 0}}, "greater than 0"),
         ({"name": "vllm", "vllm": {"gpu_memory_utilization": 1.5}}, "less than or equal to 1"),
+        ({"name": "vllm", "shm": 10}, "such as 10GiB; without a unit it counts bytes"),
+        ({"name": "vllm", "shm": 0}, "at least 1MiB"),
         ({"name": "llama.cpp", "llama_cpp": {"reasoning_budget": -2}}, "equal to -1"),
         ({"name": "llama.cpp", "vllm": {"gpu_memory_utilization": 0.5}}, "settings of vllm"),
         ({"llama_cpp": {"reasoning_budget": 1}}, "set `name: llama.cpp`"),
@@ -55,6 +57,34 @@ def test_what_is_out_of_range_or_of_another_engine_is_refused(
     engine: dict[str, Any], why: str
 ) -> None:
     with pytest.raises(ValidationError, match=why):
+        EngineSpec.model_validate(engine)
+
+
+@pytest.mark.parametrize(
+    ("word", "owned"),
+    [
+        ("--model-control=explicit", "--model-control-mode"),
+        ("--allow-gr=true", "--allow-grpc"),
+        ("--http-restricted=inference:a=b", "--http-restricted-api"),
+        ("--model-repo", "--model-repository"),
+        ("--enable-kserve", "--enable-kserve-frontends"),
+        ("--backend-dir=/models/tiny", "--backend-directory"),
+        ("--allow-sagemaker=true", "--allow-sagemaker"),
+        ("--", "--allow-grpc"),
+        ("--log-verbose=1", ""),
+        ("--backend-config=python,grpc-timeout-milliseconds=1", ""),
+        ("--host-policy=gpu_0,numa-node=0", ""),
+        ("--openai-restricted-api=inference key x", ""),
+    ],
+)
+def test_no_spelling_of_an_argument_gets_around_what_moorage_decides(word: str, owned: str) -> None:
+    engine = {"name": "triton", "triton": {"server_args": [word]}}
+    ends = (
+        pytest.raises(ValidationError, match=rf"decides about {owned}\b")
+        if owned
+        else nullcontext()
+    )
+    with ends:
         EngineSpec.model_validate(engine)
 
 

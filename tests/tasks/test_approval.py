@@ -19,7 +19,7 @@ from tasks.policy import ask
 from tests.lost_answers import lose_answers
 from tests.waiting import PATIENCE_SECONDS
 
-pytestmark = [pytest.mark.server, pytest.mark.usefixtures("flows_run_there")]
+pytestmark = [pytest.mark.server, pytest.mark.usefixtures("flows_run_there", "own_home")]
 
 ASKS = FlowFilter(name=FlowFilterName(any_=["careful"]))
 PAUSED = FlowRunFilter(state=FlowRunFilterState.model_validate({"type": {"any_": ["PAUSED"]}}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -109,3 +110,21 @@ async def test_work_that_outlives_its_caller_ends_at_its_next_report() -> None:
     await asyncio.wait({caller})
     with pytest.raises(Failure, match="It: its caller has left"):
         reports[0](2, 9)
+
+
+async def test_a_table_that_has_not_changed_is_not_shown_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown: list[str] = []
+
+    async def create(*, table: list[dict[str, str]], **_: str) -> None:
+        shown.append(json.dumps(table))
+
+    async def newest(_key: str) -> str | None:
+        return shown[-1] if shown else None
+
+    monkeypatch.setattr("prefect.artifacts.acreate_table_artifact", create)
+    monkeypatch.setattr(pages, "_newest", newest)
+    for seen in ("yes", "yes", "no", "no", "yes"):
+        await pages.show_table("hosts", [{"seen": seen}], "", if_changed=True)
+    assert shown == [f'[{{"seen": "{seen}"}}]' for seen in ("yes", "no", "yes")]

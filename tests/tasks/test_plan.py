@@ -64,6 +64,12 @@ async def test_arguments_of_a_version_that_nobody_looked_at_are_noted() -> None:
         await noted(a_cpu_host(programs=(NEWER,)), engine={"args": ["--help"]})
 
 
+async def test_the_note_names_the_image_that_would_run() -> None:
+    wanted = {"name": "vllm", "version": "0.9.1", "runtime": "docker", "args": ["--brand-new"]}
+    (note,) = await noted(a_host(), engine=wanted)
+    assert "`moorage schema vllm --image vllm/vllm-openai:v0.9.1` finds out" in note
+
+
 async def test_an_installed_program_counts_with_its_own_version() -> None:
     host = a_cpu_host(programs=(INSTALLED,))
     engine = {"name": "vllm", "args": ["--swap-space 4"]}

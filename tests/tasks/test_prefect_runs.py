@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
+from moorage.adapters.ledger.locks import ASKS, this_process
 from moorage.adapters.ledger.transitions import Author, writing_as
 from moorage.releases.states import ReleaseState
+from tasks import prefect_runs
 from tasks.context import ledger
-from tasks.prefect_runs import final_states
+from tasks.prefect_runs import close_abandoned_questions, final_states
 from tests.builders import REVISION, a_spec
 
 pytestmark = pytest.mark.usefixtures("own_home")
@@ -58,3 +62,21 @@ def test_a_run_that_still_works_or_has_just_ended_is_left_alone() -> None:
 
 def test_a_run_that_moved_nothing_is_left_alone() -> None:
     assert over() == ""
+
+
+@pytest.mark.parametrize("taken", [True, False])
+async def test_who_was_killed_while_it_waited_for_approval_is_ended_until_the_server_knows(
+    monkeypatch: pytest.MonkeyPatch, taken: bool
+) -> None:
+    ended: dict[str, Any] = {}
+
+    async def end_runs(ends: Mapping[str, Any]) -> bool:
+        ended.update(ends)
+        return taken
+
+    monkeypatch.setattr(prefect_runs, "_end_runs", end_runs)
+    killed = this_process().model_copy(update={"started_at": 0})
+    ledger().locks.take(f"{ASKS}{RUN}", "token", killed)
+    await close_abandoned_questions()
+    assert [(run, state.name) for run, state in ended.items()] == [(RUN, "Crashed")]
+    assert ledger().locks.abandoned(ASKS) == ([] if taken else [f"{ASKS}{RUN}"])

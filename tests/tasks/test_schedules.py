@@ -8,7 +8,6 @@ import pytest
 
 from moorage.adapters.prefect.schedules import ScheduledDeployment
 from moorage.common.failures import Cause, Failure
-from moorage.inventory.fleet import Fleet
 from moorage.operations.schedules import WAKE, ScheduleChanges, schedules_of
 from moorage.releases.states import ReleaseState
 from tasks import schedules
@@ -37,7 +36,7 @@ async def test_a_model_is_deployed_before_anybody_serves_the_flows(
         return ()
 
     monkeypatch.setattr(SCHEDULED, no_deployments)
-    await set_schedule(SPEC, Fleet(), None)
+    await set_schedule(SPEC, None)
     (message,) = messages
     assert "moorage serve" in message
     assert "wake-model/wake" in message
@@ -50,14 +49,14 @@ async def test_a_server_that_does_not_answer_fails_no_deploy(
         raise Failure(Cause.SERVER_UNAVAILABLE, "no answer")
 
     monkeypatch.setattr(SCHEDULED, away)
-    await set_schedule(SPEC, Fleet(), None)
+    await set_schedule(SPEC, None)
     assert "reconciling tries again" in messages[0]
 
 
 async def test_without_a_schedule_prefect_is_asked_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[object] = []
     monkeypatch.setattr(SCHEDULED, lambda: calls.append(None))
-    await set_schedule(a_spec(), Fleet(), None)
+    await set_schedule(a_spec(), None)
     assert calls == []
 
 
@@ -81,7 +80,7 @@ async def test_reconciling_leaves_the_schedules_of_a_model_until_it_is_retired(
     own.take_over(a_release(release, spec=SPEC))
     for state in states:
         own.move(release, state)
-    there = schedules_of("tiny", SPEC.schedule, {})
+    there = schedules_of("tiny", SPEC.schedule)
 
     async def deployments() -> tuple[ScheduledDeployment, ...]:
         found = {one.slug: uuid4() for one in there}
@@ -92,5 +91,5 @@ async def test_reconciling_leaves_the_schedules_of_a_model_until_it_is_retired(
 
     monkeypatch.setattr(SCHEDULED, deployments)
     monkeypatch.setattr(CHANGED, change)
-    await schedules.restore_schedules(Fleet())
+    await schedules.restore_schedules()
     assert [one.delete for one in made] == ([("moorage.tiny",)] if removed else [])

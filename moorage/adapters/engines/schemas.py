@@ -19,6 +19,7 @@ from moorage.engines.schema.check import (
     refuse_secrets,
     words_of,
 )
+from moorage.engines.schema.history import assumed_schema
 from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.fleet_engines import EngineVersions
@@ -80,7 +81,7 @@ def check_placed(
         unknown = rules.model_copy(update={"extracted_as": None})
         return check_arguments(spec.engine, unknown, None, every)
     schema = _schema_of(engine, host, image, store)
-    return check_arguments(spec.engine, rules, schema, every)
+    return check_arguments(spec.engine, rules, schema, every, image.reference if image else "")
 
 
 def check_on_cluster(spec: ModelSpec, home: Path) -> ArgumentCheck:
@@ -103,12 +104,14 @@ def schema_for_plan(
 ) -> Schema | None:
     """Schema for writing a plan's arguments; None for an engine whose plans need no schema.
 
-    For an unknown version it is the newest schema.
+    For a version without a schema it has the arguments of all versions.
     """
     if not engine.planned_by_version:
         return None
     store, every = _known_to(engine, home)
-    return _schema_of(engine, host, image, store) or every()[0]
+    if own := _schema_of(engine, host, image, store):
+        return own
+    return assumed_schema(_argument_version(engine, host, image), every())
 
 
 def _is_for_omni(spec: ModelSpec, engine: Engine) -> bool:
@@ -133,11 +136,16 @@ def _schema_of(
     engine: Engine, host: HostSnapshot, image: Image | None, store: SchemaStore
 ) -> Schema | None:
     """Schema extracted from the image itself, otherwise the schema of its version."""
-    if image is None:
-        program = host.program(engine.name)
-        return store.of_version(engine.argument_version(program.version)) if program else None
-    version = engine.argument_version(image.engine_version)
-    return store.of_image(*_digests(host, image)) or store.of_version(version)
+    own = store.of_image(*_digests(host, image)) if image else None
+    return own or store.of_version(_argument_version(engine, host, image))
+
+
+def _argument_version(engine: Engine, host: HostSnapshot, image: Image | None) -> str:
+    """The version by which arguments are looked up; empty = unknown."""
+    if image is not None:
+        return engine.argument_version(image.engine_version)
+    program = host.program(engine.name)
+    return engine.argument_version(program.version) if program else ""
 
 
 def _digests(host: HostSnapshot, image: Image) -> tuple[str, ...]:

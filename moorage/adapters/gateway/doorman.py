@@ -104,7 +104,11 @@ class Doorman:
         self._held = 0
         self.active: Counter[str] = Counter()
         self.passing: Counter[str] = Counter()
-        self._http = httpx.AsyncClient(timeout=None, trust_env=False, follow_redirects=False)
+        # Its own limit of 100 connections would let the callers of one model hold up all others.
+        unlimited = httpx.Limits(max_connections=None, max_keepalive_connections=0)
+        self._http = httpx.AsyncClient(
+            timeout=None, trust_env=False, follow_redirects=False, limits=unlimited
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, and release its resources in every outcome."""

@@ -193,12 +193,16 @@ class GatewayService:
         if self._counted is None:
             row = self._ledger.gateways.get(self._name)
             self._counted = row.counted if row else LogPosition()
-        lines, position = self._log.read(self._counted)
-        if position != self._counted:
+        # A log that grows faster than it is read holds up nothing else.
+        give_up = time.monotonic() + COUNT_SECONDS
+        while time.monotonic() < give_up:
+            lines, position = self._log.read(self._counted)
+            if position == self._counted:
+                break
             self._ledger.usage.add(self._name, count(lines), position)
             self._counted = position
             self._usage_counts = bool(self._table and any(key.tokens for key in self._table.keys))
-        self._log.rotate(admin)
+        self._log.rotate(admin, self._counted)
 
     def _send_to_sleep(self, admin: Admin) -> None:
         """Put models to sleep that had no request for their `keep_alive`."""

@@ -117,10 +117,16 @@ class Sleepers:
         return [one.model for one in found if one.seconds >= LEAST_IDLE_SECONDS]
 
     def _endpoint(self, model: str) -> Endpoint | None:
-        """Endpoint of a model; None = it does not serve."""
+        """Endpoint of a model; None = it does not serve.
+
+        Raises:
+            Failure: It serves another protocol than OpenAI's, as a successor may.
+        """
         routes = self._ledger.routes.routes(model)
         if not routes or not routes[0].endpoints:
             return None
+        if routes[0].other_protocol:
+            raise Failure(Cause.ENGINE_UNREACHABLE, f"{model}: {routes[0].other_protocol}")
         secret = engine_secret(self._ledger, routes[0].release)
         key = read_secrets([secret])[secret] if secret else ""
         return Endpoint(routes[0].endpoints[0], key, routes[0].release)

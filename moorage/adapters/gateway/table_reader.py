@@ -12,7 +12,6 @@ from moorage.adapters.secrets import read_secrets
 from moorage.common.failures import Failure
 from moorage.engines.api_key import key_secret
 from moorage.engines.registry import ENGINES
-from moorage.engines.workload import OPENAI
 from moorage.gateway.clusters import engine_key
 from moorage.gateway.gateway import GatewayOptions
 from moorage.gateway.table import ApiKey, Backend, ModelRoute, RoutingTable, split
@@ -133,20 +132,21 @@ class TableReader:
 
     def _unreachable(self, route: Route) -> str:
         """Why requests cannot reach a release: its protocol, or another host's loopback address."""
-        if route.base_path != OPENAI:
-            return f"its engine speaks another protocol than OpenAI's, under {route.base_path}"
+        if route.other_protocol:
+            return route.other_protocol
         hosts = (urlsplit(url).hostname or "" for url in route.endpoints)
         if self._place.is_here or not any(map(is_loopback, hosts)):
             return ""
         return "its engine listens for its own machine alone, and this gateway is on another one"
 
     def _held_route(self, route: Route, why: Literal["asleep", "starting"]) -> ModelRoute:
-        reason = "" if self._place.doorman else ELSEWHERE[why].format(route.model)
+        """The route of a release that does not serve now; its requests wait, or are refused."""
+        elsewhere = "" if self._place.doorman else ELSEWHERE[why].format(route.model)
         return ModelRoute(
             name=route.model,
             adapters=route.adapters,
             held=why,
-            problem=reason,
+            problem=route.other_protocol or elsewhere,
             timeout_seconds=route.timeout_seconds,
             since=route.since,
         )

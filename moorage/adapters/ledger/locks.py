@@ -39,6 +39,12 @@ LEASE_SECONDS = 60.0
 RENEW_SECONDS = 10.0
 POLL_SECONDS = 0.2
 
+ASKS = "asks:"
+"""Begins the name of the lock that a flow run holds while it waits for approval; its id follows."""
+
+ABANDONED_SECONDS = 600.0
+"""How long ago a lease has run out whose holder, on another machine, counts as killed."""
+
 
 class Owner(Value):
     """A process, distinct from any later process with the same pid.
@@ -186,6 +192,17 @@ class Locks:
     def is_held(self, name: str) -> bool:
         """Whether a lock is held."""
         return name in self.holders([name])
+
+    def abandoned(self, prefix: str) -> list[str]:
+        """The locks with this prefix that nobody freed, since their holders were killed."""
+        with reading(self._engine) as connection:
+            rows = connection.execute(select(LOCKS).where(LOCKS.c.name.startswith(prefix))).all()
+            late = connection.execute(select(self._now - ABANDONED_SECONDS)).scalar_one()
+        return [
+            row.name
+            for row in rows
+            if Owner.model_validate(row.owner).has_ended or row.expires_at < late
+        ]
 
     def drop(self, token: str) -> None:
         """Free the locks that a token still holds."""

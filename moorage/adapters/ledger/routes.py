@@ -98,6 +98,7 @@ class Routes(LedgerPart):
                 WORKLOADS.c.workload,
                 _makes_room().label("makes_room"),
                 _engine_of_adapters().label("engine"),
+                _planned_path().label("planned_path"),
             )
             .outerjoin(WORKLOADS, WORKLOADS.c.release == RELEASES.c.id)
             .where(where)
@@ -128,6 +129,12 @@ def _engine_of_adapters() -> ColumnElement[str | None]:
     return case((adapters, RELEASES.c.record["plan"]["engine"].as_string()))
 
 
+def _planned_path() -> ColumnElement[str | None]:
+    """The base path in the plan of a release without workloads, such as one that sleeps."""
+    path = RELEASES.c.record["plan"]["containers"][0]["base_path"].as_string()
+    return case((WORKLOADS.c.name.is_(None), path))
+
+
 def _adapter_name(engine: str | None, model: str, adapter: str) -> str:
     if not engine:
         return adapter
@@ -144,13 +151,14 @@ def _route(rows: list[Any]) -> Route:
     loaded = [{pin["name"] for pin in one.get("adapters", ())} for one in leaders]
     named = {adapter["name"] for adapter in first.spec.get("lora", ())}
     served = named.union(set.intersection(*loaded) if loaded else ())
+    paths = (one.get("base_path") for one in leaders)
     names = (_adapter_name(first.engine, first.model, name) for name in served)
     return Route(
         model=first.model,
         release=first.id,
         state=ReleaseState(first.state),
         endpoints=tuple(one["endpoint"] for one in leaders if one["endpoint"]),
-        base_path=next((one["base_path"] for one in leaders if one.get("base_path")), OPENAI),
+        base_path=next(filter(None, (*paths, first.planned_path)), OPENAI),
         adapters=tuple(sorted(filter(None, names))),
         since=first.created_at,
         canary=Canary.model_validate(first.canary) if first.canary else None,

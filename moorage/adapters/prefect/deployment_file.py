@@ -70,7 +70,11 @@ def _deployment(written: dict[str, Any]) -> RunnerDeployment:
         tags=entry.get("tags"),
         parameters=entry.get("parameters"),
         enforce_parameter_schema=entry.get("enforce_parameter_schema", True),
-        schedules=[Schedule(**schedule) for schedule in entry.get("schedules", ())],
+        schedules=[
+            # Without a slug, the server refuses to register a deployment again.
+            Schedule(**{**schedule, "slug": schedule.get("slug") or f"schedule-{number}"})
+            for number, schedule in enumerate(entry.get("schedules") or (), 1)
+        ],
         concurrency_limit=ConcurrencyLimitConfig(**limit) if isinstance(limit, dict) else limit,
         triggers=[_TRIGGER.validate_python(trigger) for trigger in triggers],
     )

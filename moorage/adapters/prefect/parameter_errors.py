@@ -98,6 +98,9 @@ def _message(error: Mistake) -> str:
     if error.validator == "required":
         # The server's forms parse the field's name from the beginning of the message.
         return f"{error.message.removesuffix(' is a required property')} is required, but missing."
+    if error.validator == "not":  # the value may be a secret
+        refused = cast("dict[str, Any]", error.validator_value)
+        return f"{refused.get('patternErrorMessage', 'this value is not allowed')}."
     kinds = error.context if error.validator == "anyOf" else [error]
     allowed = [_allowed(kind) for kind in kinds or () if kind.validator in CHOSEN]
     if not allowed:

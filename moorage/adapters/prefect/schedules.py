@@ -1,6 +1,6 @@
 """Schedules of models on Prefect's server."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -70,6 +70,21 @@ async def change_schedules(deployment: ScheduledDeployment, changes: ScheduleCha
                 )
             for slug in changes.delete:
                 await client.delete_deployment_schedule(identity, deployment.identities[slug])
+
+
+async def remove_other_schedules(deployment: UUID, slugs: Collection[str | None]) -> None:
+    """Delete the schedules of a deployment that have none of these slugs and belong to no model.
+
+    Prefect only adds and changes schedules when a deployment is registered again.
+
+    Raises:
+        Failure: The server does not answer as expected.
+    """
+    with server_failures():
+        async with get_client() as client:
+            for one in await client.read_deployment_schedules(deployment):
+                if one.slug not in slugs and model_of(one.slug) is None:
+                    await client.delete_deployment_schedule(deployment, one.id)
 
 
 def creation_of(one: ModelSchedule) -> DeploymentScheduleCreate:

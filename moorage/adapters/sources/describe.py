@@ -104,6 +104,7 @@ def describe(
             and any(isinstance(one, dict) and "Pooling" in str(one.get("type")) for one in modules),
             "longest_input": _longest_input(directory, config),
             "has_chat_template": known.get("has_chat_template") or _has_chat_template(directory),
+            "has_own_tokenizer": _has_own_tokenizer(directory),
         }
     if header := next((part.metadata for part in weights if part.metadata), None):
         return {"config": gguf_adapter_config(dict(header)), "config_origin": HEADER}
@@ -212,6 +213,19 @@ def _has_chat_template(directory: Path) -> bool:
     if any((directory / name).is_file() for name in CHAT_TEMPLATES):
         return True
     return bool(_tokenizer(directory).get("chat_template"))
+
+
+def _has_own_tokenizer(directory: Path) -> bool:
+    """Whether transformers needs the model's own code for its tokenizer.
+
+    With another class in `tokenizer_class` it uses that one instead (`resolve_trust_remote_code`).
+    """
+    settings = _tokenizer(directory)
+    mapped = settings.get("auto_map")
+    own = mapped.get("AutoTokenizer") if isinstance(mapped, dict) else None
+    names = own if isinstance(own, list) else [own]
+    classes = [name.rpartition(".")[2] for name in names if isinstance(name, str)]
+    return bool(classes) and settings.get("tokenizer_class") in (None, *classes)
 
 
 def _longest_input(directory: Path, config: Config) -> int | None:

@@ -14,7 +14,7 @@ from moorage.adapters.sources.store import MOST_FILES, require_name
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
 from moorage.models.assets import SourceRequest
-from moorage.models.files import MODEL, SHARD, Layout
+from moorage.models.files import MODEL, PIPELINE, SHARD, Layout, lacks_config
 from moorage.models.source import ModelFile, ResolvedModel, WeightSummary
 from moorage.models.weights import join_headers, summarize
 from moorage.spec.patterns import is_of_the_system
@@ -128,7 +128,7 @@ def _require_config(root: Path, layout: Layout) -> None:
         )
     # Before the listing, which would take long for a wrong path such as `/`.
     if not _holds_model(root, layout):
-        raise Failure(Cause.SOURCE_INCOMPLETE, f"there is no {layout.config} in {root}")
+        raise lacks_config(f"{layout.config} in {root}", _has(root, PIPELINE))
 
 
 def _similar(root: Path) -> str:

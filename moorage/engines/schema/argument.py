@@ -92,6 +92,8 @@ class Schema(Value):
     version: str
     grammar: Grammar = Grammar.FLEXIBLE
     arguments: tuple[Argument, ...]
+    assumed: bool = False
+    """Whether these are the arguments of other versions, because its own are not known."""
 
     @cached_property
     def options(self) -> dict[str, Argument]:

@@ -39,7 +39,7 @@ class ArgumentCheck(Value):
 
 
 def check_arguments(
-    engine: EngineSpec, rules: Rules, schema: Schema | None, every: Schemas
+    engine: EngineSpec, rules: Rules, schema: Schema | None, every: Schemas, image: str = ""
 ) -> ArgumentCheck:
     """Check `engine.args` for the version that will run.
 
@@ -48,6 +48,7 @@ def check_arguments(
         rules: Further rules of the engine.
         schema: The version's schema; None = unknown, so no argument counts as unknown.
         every: The schemas of all versions.
+        image: Reference of the image that will run, where the spec names none; empty = unknown.
 
     Raises:
         Failure: `BAD_SPEC` with every mistake.
@@ -60,7 +61,7 @@ def check_arguments(
     # Also find secrets that the schema-based rules miss, such as those of an unknown version.
     refuse_secrets(engine)
     if schema is None:
-        return ArgumentCheck(warnings=(*notes, _unchecked(engine, rules)))
+        return ArgumentCheck(warnings=(*notes, _unchecked(engine.image or image, rules)))
     return ArgumentCheck(against=f"{schema.engine} {schema.version}", warnings=notes)
 
 
@@ -258,8 +259,8 @@ def _require_none(problems: Sequence[Problem]) -> None:
         )
 
 
-def _unchecked(engine: EngineSpec, rules: Rules) -> str:
-    way = f"--image {engine.image}" if engine.image else "--installed"
+def _unchecked(image: str, rules: Rules) -> str:
+    way = f"--image {image}" if image else "--installed"
     remedy = (
         f"; `moorage schema {rules.extracted_as} {way}` finds out" if rules.extracted_as else ""
     )

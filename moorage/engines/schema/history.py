@@ -53,6 +53,33 @@ def schemas_of(history: History) -> tuple[Schema, ...]:
     )
 
 
+def assumed_schema(version: str, schemas: Sequence[Schema]) -> Schema:
+    """The arguments of all versions, for a version whose own are not known.
+
+    Where versions describe an argument differently, the next newer one decides, because releases
+    seldom drop arguments; for an unknown version the newest.
+
+    Args:
+        version: The version; empty = unknown.
+        schemas: The schemas of all versions, the newest first.
+    """
+    newer = [one for one in schemas if version_key(one.version) > version_key(version)]
+    older = [one for one in schemas if one not in newer]
+    nearest = [*(reversed(newer) if version else newer), *older]
+    names, arguments = set[str](), list[Argument]()
+    for argument in (argument for schema in nearest for argument in schema.arguments):
+        if names.isdisjoint(argument.options):
+            names.update(argument.options)
+            arguments.append(argument)
+    return Schema(
+        engine=schemas[0].engine,
+        version=version,
+        grammar=schemas[0].grammar,
+        arguments=tuple(arguments),
+        assumed=True,
+    )
+
+
 def history_of(schemas: Sequence[Schema]) -> History:
     """The table of one engine's schemas, of which a later one replaces others of its version."""
     latest = {one.version: one for one in schemas}

@@ -24,7 +24,7 @@ def keywords(words: Sequence[str], schema: Schema) -> dict[str, Any]:
     for option, values in _options(_rewritten(words, schema)):
         argument = schema.options.get(option)
         if argument is None:
-            raise _bad(option, f"vLLM {schema.version} does not know it; write options in full")
+            raise _unknown(option, schema)
         try:
             found[_field(argument)] = _value(argument, option, values)
         except NotAccepted as error:
@@ -73,5 +73,15 @@ def _one(argument: Argument, word: str) -> Any:
     return None if argument.none and word in NOTHING else CONVERSIONS[argument.kind](word)
 
 
-def _bad(option: str, why: str) -> Failure:
-    return Failure(Cause.BAD_SPEC, f"engine.args: {option}: {why}")
+def _unknown(option: str, schema: Schema) -> Failure:
+    if not schema.assumed:
+        return _bad(option, f"vLLM {schema.version} does not know it; write options in full")
+    return _bad(
+        option,
+        "no version of vLLM whose arguments are known has it; write options in full",
+        "Correct it, or let `moorage schema vllm --image IMAGE` ask the image for its arguments.",
+    )
+
+
+def _bad(option: str, why: str, suggestion: str | None = None) -> Failure:
+    return Failure(Cause.BAD_SPEC, f"engine.args: {option}: {why}", suggestion=suggestion)

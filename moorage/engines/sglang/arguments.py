@@ -1,19 +1,16 @@
 """SGLang's derived arguments, in their order on the command line."""
 
 import json
-from math import ceil
 
 from moorage.engines.base import Busy
 from moorage.engines.command_line import batch_flags, length_flags
 from moorage.engines.companions import adapters, draft_path
 from moorage.engines.flags import Flag, default_flag, derived_flag, spec_flag
 from moorage.engines.request import LaunchRequest
-from moorage.engines.seat import claimed_accelerators
 from moorage.engines.sglang.distributed import host_flags, parallel_flags
-from moorage.engines.sglang.options import ALGORITHM, ALGORITHMS, EMBEDDING, FRACTION
-from moorage.inventory.claims import Resource
+from moorage.engines.sglang.memory import memory_flags
+from moorage.engines.sglang.options import ALGORITHM, ALGORITHMS, CHUNK, EMBEDDING
 from moorage.models.profile import ModelProfile
-from moorage.placement.placement import Seat
 from moorage.spec import Mode
 from moorage.spec.model import DraftMethod, SpeculativeSpec
 
@@ -36,14 +33,15 @@ neither of the exact ones.
 
 def derived_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     """Everything between the model and the user's own arguments."""
-    trusted, step = request.spec.trust_remote_code, tuple[Flag, ...]()
-    if request.profile.mode != Mode.RERANKING:  # its prompts are never cut
-        step = batch_flags(request, "--chunked-prefill-size", "--max-running-requests")
+    trusted = request.spec.trust_remote_code
+    step = batch_flags(request, CHUNK, "--max-running-requests")
+    if request.profile.mode == Mode.RERANKING:  # its prompts are never cut
+        step = tuple(flag for flag in step if flag.tokens[0] != CHUNK)
     return (
         *length_flags(request, "--context-length"),
         *parallel_flags(request),
         *host_flags(request),
-        *_memory(request),
+        *memory_flags(request),
         *step,
         *mode_flags(request.profile),
         *speculative_flags(request.spec.speculative, draft_path(request)),
@@ -65,7 +63,7 @@ def mode_flags(profile: ModelProfile) -> tuple[Flag, ...]:
         Mode.RERANKING: (
             (EMBEDDING,),
             ("--disable-radix-cache",),
-            ("--chunked-prefill-size", "-1"),
+            (CHUNK, "-1"),
         ),
     }
     return tuple(
@@ -111,73 +109,4 @@ def adapter_flags(request: LaunchRequest) -> tuple[Flag, ...]:
         derived_flag(number, "--max-loras-per-batch", str(most + 1)),
         *([derived_flag("the largest rank", "--max-lora-rank", str(rank))] if rank else []),
         *([derived_flag(modules, "--lora-target-modules", "all")] if later else []),
-    )
-
-
-def _memory(request: LaunchRequest) -> tuple[Flag, ...]:
-    fraction, limit = _static_fraction(request), _token_limit(request)
-    share = "weights and cache of the claim, of what is free when it starts"
-    shared = "others claim a part of the accelerator: the cache stays within the claim"
-    return (
-        *([derived_flag(share, FRACTION, f"{fraction:g}")] if fraction else []),
-        *([derived_flag(shared, "--max-total-tokens", str(limit))] if limit else []),
-    )
-
-
-DYNAMIC = ("activation", "cuda_graphs", "buffers")
-"""Terms of a prediction that SGLang takes from the memory outside the fraction."""
-
-STEPS = 1000
-LARGEST = 0.99
-
-
-def _static_fraction(request: LaunchRequest) -> float | None:
-    """The smallest `--mem-fraction-static`, in thousandths, that holds weights and cache.
-
-    SGLang 0.5.23 sizes its cache as `free after loading - free before loading x (1 - fraction)`
-    (`mem_cache/kv_cache_configurator.py`, `_profile_available_bytes`). So the fraction applies to
-    the memory that is free at the start, not to the whole accelerator.
-    """
-    seat = request.seat
-    if not seat.accelerators or seat.need is None:
-        return None
-    free = min(
-        item.memory_total - _others(request, item.index) - seat.need.outside
-        for item in claimed_accelerators(request)
-    )
-    if free <= 0:
-        return LARGEST
-    return min(LARGEST, max(1, ceil(_static(seat) / free * STEPS)) / STEPS)
-
-
-def _token_limit(request: LaunchRequest) -> int | None:
-    """Tokens of the cache on accelerators that other releases claim too; None = no limit.
-
-    At the start, others may not have taken all of their claims yet. The cache must not take those.
-    """
-    need = request.seat.need
-    cache = need.term("kv_cache") if need else None
-    if not (need and cache and cache.bytes):
-        return None
-    if not any(_others(request, index) for index in request.seat.accelerators):
-        return None
-    fixed = sum(term.bytes for term in need.terms if term.inside and term.name not in DYNAMIC)
-    room = max(cache.bytes, _static(request.seat) - fixed + cache.bytes)
-    return int(room * need.tokens * need.concurrency / cache.bytes)
-
-
-def _static(seat: Seat) -> int:
-    """Bytes of the claim for weights, adapters, draft model and cache."""
-    assert seat.need is not None
-    later = sum(term.bytes for term in seat.need.terms if term.inside and term.name in DYNAMIC)
-    return max(0, min(seat.accelerator_bytes) - seat.need.outside - later)
-
-
-def _others(request: LaunchRequest, index: int) -> int:
-    """Bytes of an accelerator that other releases claim."""
-    return sum(
-        claim.amount
-        for claim in request.host.claims
-        if claim.resource == Resource.ACCELERATOR and claim.index == index
-        if claim.release != request.release
     )

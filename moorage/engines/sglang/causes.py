@@ -24,7 +24,9 @@ LOG_CAUSES = (
         pattern=r"Capture cuda graph failed.*out of memory|torch\.OutOfMemoryError"
         r"|CUDA out of memory",
         cause=Cause.ENGINE_OUT_OF_MEMORY,
-        suggestion="Lower `context` or `concurrency`, or raise `memory.claim`.",
+        suggestion="Lower `--chunked-prefill-size`, `--max-running-requests`,"
+        " `--cuda-graph-max-bs-decode` or `--mem-fraction-static` in `engine.args`: a larger"
+        " `memory.claim` goes to the cache, and leaves less beside it.",
     ),
     LogCause(
         pattern=r"Model architectures \[(?P<names>[^\]]*)\] are not supported",

@@ -1,13 +1,14 @@
 """SGLang's options: other names, and options that fields of the spec replace."""
 
 from moorage.engines.schema.argument import ReservedOption
+from moorage.memory.static_part import FRACTION
 from moorage.spec.model import DraftMethod
 
 TENSOR, PIPELINE = "--tensor-parallel-size", "--pipeline-parallel-size"
 DATA = "--data-parallel-size"
 ATTENTION_DATA, EXPERTS = "--attn-dp-size", "--ep-size"
 DP_ATTENTION = "--enable-dp-attention"
-FRACTION = "--mem-fraction-static"
+CHUNK = "--chunked-prefill-size"
 EMBEDDING = "--is-embedding"
 ALGORITHM = "--speculative-algorithm"
 

@@ -8,6 +8,14 @@ from moorage.readiness.diagnosis import LogCause
 
 LOG_CAUSES = (
     LogCause(
+        pattern=r"requires you to execute the \w+ file|`?trust_remote_code=True`? (in LLM|to"
+        r" (allow|remove))",
+        cause=Cause.CONFIG_UNREADABLE,
+        suggestion="The model comes with its own code: set `trust_remote_code: true` if you trust"
+        " it. The OpenAI frontend runs none even so: leave `engine.triton.openai` out, or name"
+        " another `--tokenizer` in `engine.args`.",
+    ),
+    LogCause(
         pattern=r"can't open file '\S*/openai_frontend/main\.py'",
         cause=Cause.PROGRAM_MISSING,
         suggestion="The image has no OpenAI frontend: take NVIDIA's, or leave out"

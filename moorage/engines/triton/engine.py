@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from moorage.common.failures import Cause, Failure
+from moorage.common.units import MIB
 from moorage.common.values import Origin
 from moorage.engines.api_key import open_access_warning
 from moorage.engines.companions import adapters, base_warnings
@@ -10,6 +11,7 @@ from moorage.engines.flags import Flag, default_flag, derived_flag, spec_flag
 from moorage.engines.launch import ContainerSpec, GeneratedFile, Isolation
 from moorage.engines.recovery import Remedy
 from moorage.engines.request import LaunchRequest
+from moorage.engines.seat import sees_more_than_claimed
 from moorage.engines.triton.causes import LOG_CAUSES
 from moorage.engines.triton.openai_frontend import (
     READY,
@@ -18,17 +20,20 @@ from moorage.engines.triton.openai_frontend import (
     frontend_command,
     frontend_refusal,
 )
-from moorage.engines.triton.options import RULES
+from moorage.engines.triton.options import RULES, argument_refusal
 from moorage.engines.triton.repository import REPOSITORY, arguments, repository
 from moorage.engines.vllm.arguments import claimed_flags, derived_flags
 from moorage.engines.vllm.engine import Vllm
 from moorage.engines.vllm.engine_caches import offload_warnings
+from moorage.engines.vllm.launch_facts import version_of
 from moorage.engines.workload import OPENAI
 from moorage.images.catalogue import vllm_of
+from moorage.memory.estimates import CONTEXT
 from moorage.memory.need import Need
 from moorage.models.profile import ModelProfile
 from moorage.readiness.protocol import Phase, Probe, triton_request
 from moorage.spec import EngineName, Mode, ModelSpec, ProbeSpec, TritonInstance
+from moorage.spec.keep_alive import keep_alive_seconds
 
 PROGRAM = "tritonserver"
 KSERVE = "/v2"
@@ -47,6 +52,14 @@ GRPC_IS_OPEN = (
     " what the server logs; it asks for no key"
 )
 
+NEVER_SLEEPS = (
+    "keep_alive: without effect, because gateways count no requests over Triton's own protocol;"
+    " `engine.triton.openai` serves one that they route"
+)
+
+POOL = 64 * MIB
+"""Bytes of each accelerator that the server takes by default for tensors of requests."""
+
 ULIMITS = {"memlock": -1, "stack": 64 * 2**20}
 """Limits from NVIDIA's instructions for starting the container."""
 
@@ -62,6 +75,7 @@ class Triton(Vllm):
     automatic = False
     modes = frozenset({Mode.COMPLETION})
     modes_of_own_images = frozenset()
+    switches_of_own_images = frozenset()
     lists_models = True
     api_key_variable = ""
     busy = None
@@ -108,6 +122,14 @@ class Triton(Vllm):
         """The versions of vLLM in its backend."""
         return tuple(map(vllm_of, versions))
 
+    def server_bytes(self, spec: ModelSpec) -> int:
+        """The server's context on each accelerator, and its pool, which the frontend cannot leave.
+
+        The server enables access between all accelerators that it sees, which makes a context on
+        each (Triton server issue 8368). A size in `server_args` is not counted.
+        """
+        return CONTEXT + (POOL if spec.engine.triton.openai else 0)
+
     def remedy(self, failure: Failure, need: Need | None) -> Remedy | None:
         """None: its arguments are in a file, which a second try would not change."""
         return None
@@ -118,15 +140,14 @@ class Triton(Vllm):
 
     def refusal(self, request: LaunchRequest) -> Failure | None:
         """Refuses processes, and settings beyond the protocol or a one-accelerator instance."""
-        spec, seat = request.spec, request.seat
+        spec = request.spec
         if not request.in_container:
             return _refused("engine.runtime: Triton is started in a container only", "docker")
         wrong = (frontend_refusal if spec.engine.triton.openai else _protocol_refusal)(request)
-        if wrong:
+        if wrong := wrong or argument_refusal(spec, version_of(request)):
             return wrong
-        if spec.engine.triton.instance == TritonInstance.GPU and len(seat.accelerators) != 1:
-            note = f"engine.triton.instance: KIND_GPU is for one, not {len(seat.accelerators)}"
-            return _refused(f"{note} accelerators", "KIND_MODEL")
+        if spec.engine.triton.instance == TritonInstance.GPU:
+            return _pinned_refusal(request)
         return None
 
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
@@ -138,6 +159,7 @@ class Triton(Vllm):
         return (
             derived_flag("it holds this model", PROGRAM, f"--model-repository={REPOSITORY}"),
             *_control(spec),
+            *_no_pools(request),
             default_flag(
                 "nobody who asks the model may change the server", f"--http-restricted-api={CLOSED}"
             ),
@@ -183,20 +205,29 @@ class Triton(Vllm):
         spec = request.spec
         if request.arguments is None:
             raise Failure(Cause.BAD_SPEC, "engine.version: no version of vLLM is known")
-        flags = arguments(_derived(request), spec.engine.arguments)
+        flags = arguments(self.vllm_flags(request), spec.engine.arguments)
         if words := spec.engine.arguments.words:
             flags += (Flag(tokens=words, origin=Origin.USER, reason="engine.args", written=True),)
         return repository(
             spec.name, spec.engine.triton, flags, adapters(request), request.arguments
         )
 
+    def vllm_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
+        """The flags that the rules for vLLM derive, for the release's version of vLLM."""
+        reason = "the model's directory as the engine sees it"
+        model = derived_flag(reason, "--model", request.engine_model_path)
+        return (model, *derived_flags(request), *claimed_flags(request))
+
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
-        """Warnings about adapters, the extended cache, and a server without a key."""
+        """Warnings about adapters, caches, access without a key, and `keep_alive`."""
+        spec = request.spec
+        sleeps = keep_alive_seconds(spec.keep_alive) is not None
         return (
             *offload_warnings(request),
             *base_warnings(request),
             *open_access_warning(request),
-            *([GRPC_IS_OPEN] if request.spec.engine.triton.grpc else []),
+            *([GRPC_IS_OPEN] if spec.engine.triton.grpc else []),
+            *([NEVER_SLEEPS] if sleeps and self.base_path(spec) != OPENAI else []),
         )
 
     def probes(self, spec: ModelSpec, profile: ModelProfile) -> tuple[Probe, ...]:
@@ -254,12 +285,28 @@ def _control(spec: ModelSpec) -> tuple[Flag, ...]:
     )
 
 
-def _derived(request: LaunchRequest) -> tuple[Flag, ...]:
-    """The flags that the rules for vLLM derive, for the release's version of vLLM."""
-    model = derived_flag(
-        "the model's directory as the engine sees it", "--model", request.engine_model_path
+def _no_pools(request: LaunchRequest) -> tuple[Flag, ...]:
+    """No memory for tensors on accelerators: the backend's are text, and none of it is claimed."""
+    reason = "the backend's requests are text"
+    accelerators = range(len(request.seat.accelerators))
+    if not accelerators:
+        return ()
+    return (
+        default_flag(reason, "--pinned-memory-pool-byte-size=0"),
+        *(default_flag(reason, f"--cuda-memory-pool-byte-size={i}:0") for i in accelerators),
     )
-    return (model, *derived_flags(request), *claimed_flags(request))
+
+
+def _pinned_refusal(request: LaunchRequest) -> Failure | None:
+    """Why an instance cannot be pinned to one accelerator; None = it can."""
+    number, what = len(request.seat.accelerators), "engine.triton.instance: KIND_GPU"
+    if number != 1:
+        return _refused(f"{what} is for one, not {number} accelerators", "KIND_MODEL")
+    if sees_more_than_claimed(request):
+        # The backend counts all devices that the container sees, whatever CUDA_VISIBLE_DEVICES is.
+        note = "takes the first accelerator of the host, not the claimed one, in a container that"
+        return _refused(f"{what} {note} sees all of them (`engine.container`)", "KIND_MODEL")
+    return None
 
 
 def _refused(detail: str, instead: str) -> Failure:

@@ -9,6 +9,7 @@ from moorage.common.values import Origin
 from moorage.common.versions import at_least
 from moorage.engines.flags import Flag, derived_flag, spec_flag
 from moorage.engines.request import LaunchRequest
+from moorage.engines.vllm.arguments import TEKKEN, has_only_tekken
 from moorage.spec import Mode
 
 PROGRAM = "/opt/tritonserver/python/openai/openai_frontend/main.py"
@@ -22,11 +23,16 @@ EMBEDS_SINCE = "26.01"
 
 def frontend_command(request: LaunchRequest, repository: str) -> tuple[Flag, ...]:
     """The program on the model's repository, with the tokenizer for its chat template."""
-    tokenizer = ("--tokenizer", request.engine_model_path)
+    stated = request.spec.engine.arguments.value("--tokenizer")
+    tokenizer = derived_flag(
+        "the model's directory as the engine sees it", "--tokenizer", request.engine_model_path
+    )
+    if stated:
+        tokenizer = spec_flag("engine.args: --tokenizer", "--tokenizer", stated)
     named = spec_flag("lora: requests name an adapter", "--lora-separator", SEPARATOR)
     return (
         spec_flag("engine.triton.openai", "python3", PROGRAM, f"--model-repository={repository}"),
-        derived_flag("the model's directory as the engine sees it", *tokenizer),
+        tokenizer,
         derived_flag("the backend that runs the model", "--backend", "vllm"),
         *([named] if request.companions and request.spec.lora else []),
     )
@@ -43,7 +49,7 @@ def frontend_address(request: LaunchRequest) -> tuple[Flag, ...]:
 
 
 def frontend_refusal(request: LaunchRequest) -> Failure | None:
-    """Why the frontend cannot serve the spec: no gRPC, no unloading, and once no embeddings."""
+    """Why the frontend cannot serve the spec, by its features, release or the tokenizer."""
     settings, image = request.spec.engine.triton, request.image
     release = image.engine_version if image else ""
     for field in ("grpc", "health_check"):
@@ -59,4 +65,26 @@ def frontend_refusal(request: LaunchRequest) -> Failure | None:
             f"mode: the OpenAI frontend of Triton {release} has no /v1/embeddings",
             suggestion=f"Take `engine.version` {EMBEDS_SINCE} or newer, or `engine.name: vllm`.",
         )
-    return None
+    return _tokenizer_refusal(request)
+
+
+def _tokenizer_refusal(request: LaunchRequest) -> Failure | None:
+    """Why the frontend cannot read the model's tokenizer.
+
+    It asks transformers, and lets it run no code of the model (`engine/utils/tokenizer.py`, Triton
+    server issue 7845).
+    """
+    if request.spec.engine.arguments.value("--tokenizer"):
+        return None
+    if request.has_own_tokenizer:
+        why = "runs no code of the model, and its tokenizer is such code"
+    elif has_only_tekken(request):
+        why = f"does not read {TEKKEN}, the model's only tokenizer"
+    else:
+        return None
+    return Failure(
+        Cause.BAD_SPEC,
+        f"engine.triton.openai: the OpenAI frontend {why}",
+        suggestion="Add `--tokenizer` to `engine.args` with a directory that the engine sees and"
+        " transformers reads, leave `openai` out, or take `engine.name: vllm`.",
+    )

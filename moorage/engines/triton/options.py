@@ -3,9 +3,11 @@
 The other options are the fields of vLLM's `AsyncEngineArgs`, which `model.json` may hold.
 """
 
+from moorage.common.failures import Cause, Failure
+from moorage.common.versions import at_least
 from moorage.engines.schema.argument import ReservedOption, Rules
 from moorage.engines.vllm.options import REMOVED_OPTIONS, RESERVED_OPTIONS
-from moorage.spec import EngineName
+from moorage.spec import EngineName, ModelSpec
 
 SERVER_OPTIONS = frozenset(
     {
@@ -33,9 +35,23 @@ SERVER_OPTIONS = frozenset(
         "--uvicorn-log-level",
     }
 )
-"""Options of vLLM 0.32; `tests/engines/schema/` compares them with its parser."""
+"""Options of vLLM 0.32; `tests/engines/test_real_vllm.py` compares them with its parser."""
+
+OLDER_SERVER_OPTIONS = {
+    "--disable-frontend-multiprocessing": "",
+    "--log-config-file": "0.31.0",
+    "--tokens-only": "0.32.0",
+    "--use-gpu-for-pooling-score": "",
+}
+"""Further options of older servers, with the first version known to have them as the engine's.
+
+Empty = no version has. Source: `entrypoints/openai/cli_args.py` of vLLM.
+"""
 
 _REFUSED = "it is an option of vLLM's own HTTP server, and Triton has another one"
+_NEVER_THE_ENGINES = SERVER_OPTIONS.union(
+    option for option, since in OLDER_SERVER_OPTIONS.items() if not since
+)
 
 RULES = Rules(
     title="vLLM in Triton",
@@ -45,9 +61,33 @@ RULES = Rules(
             option: ReservedOption(
                 field="lora" if option == "--lora-modules" else "", refused=_REFUSED
             )
-            for option in SERVER_OPTIONS
+            for option in _NEVER_THE_ENGINES
         },
     },
     removed=REMOVED_OPTIONS,
     extracted_as=EngineName.VLLM,
 )
+
+
+def argument_refusal(spec: ModelSpec, version: str) -> Failure | None:
+    """Why the backend cannot load the model with the user's arguments.
+
+    Args:
+        spec: The user's spec.
+        version: The version of vLLM; empty = unknown.
+    """
+    args = spec.engine.arguments
+    for option, since in OLDER_SERVER_OPTIONS.items():
+        if args.states(option) and not (since and at_least(version, since)):
+            return _refusal(option, _REFUSED, "Leave it out.")
+    if args.switch("--enable-lora") and not spec.lora:
+        return _refusal(
+            "--enable-lora",
+            "the backend then reads a list of adapters, which only `lora` gives it",
+            "Name the adapters under `lora`, and leave it out.",
+        )
+    return None
+
+
+def _refusal(option: str, why: str, suggestion: str) -> Failure:
+    return Failure(Cause.BAD_SPEC, f"engine.args: {option}: {why}", suggestion=suggestion)

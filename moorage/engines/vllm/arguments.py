@@ -123,15 +123,19 @@ def trust_flags(spec: ModelSpec) -> tuple[Flag, ...]:
 TEKKEN = "tekken.json"
 
 
+def has_only_tekken(request: LaunchRequest) -> bool:
+    """Whether Mistral's own tokenizer is the model's only one."""
+    names = {file.name for file in request.files}
+    return TEKKEN in names and names.isdisjoint({"tokenizer.json", "tokenizer.model"})
+
+
 def _tokenizer_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     """The mode of Mistral's own tokenizer, if there is no other.
 
     vLLM 0.32 chooses it only next to Mistral's own weights (`tokenizers/registry.py`), which are
     not downloaded.
     """
-    names = {file.name for file in request.files}
-    others = {"tokenizer.json", "tokenizer.model"}
-    if TEKKEN not in names or names & others or request.spec.engine.arguments.states("--tokenizer"):
+    if not has_only_tekken(request) or request.spec.engine.arguments.states("--tokenizer"):
         return ()
     return (derived_flag(f"{TEKKEN} is its only tokenizer", "--tokenizer-mode", "mistral"),)
 
@@ -155,7 +159,7 @@ def derived_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     """
     spec, omni = request.spec, is_omni(request)
     return (
-        *([derived_flag("makes images or speech", "--omni")] if omni else []),
+        *([derived_flag("makes images", "--omni")] if omni else []),
         # Models that generate images or speech have no context length.
         *(() if omni else length_flags(request, "--max-model-len")),
         *parallel_flags(request),

@@ -30,6 +30,11 @@ MACHINE_CAUSES = (
         " use one that has it, or add a folder vllm-VERSION.dist-info with its METADATA.",
     ),
     LogCause(
+        pattern=r"--omni flag requires a valid instance of vllm-omni",
+        cause=Cause.PROGRAM_MISSING,
+        suggestion="Name an image with vllm-omni in `engine.image`, or leave `--omni` out.",
+    ),
+    LogCause(
         pattern=r"No working C\+\+ compiler found",
         cause=Cause.PROGRAM_MISSING,
         # Several ranks still compile part of the embedding (`vocab_parallel_embedding.py`).

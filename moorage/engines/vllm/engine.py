@@ -166,6 +166,7 @@ class Vllm(Engine):
     modes = frozenset(Mode) - {Mode.AUTO, Mode.IMAGE_GENERATION}
     # These need vllm-omni.
     modes_of_own_images = frozenset({Mode.IMAGE_GENERATION})
+    switches_of_own_images = frozenset({"--omni"})
     lists_models = True
     api_key_variable = API_KEY
     busy: ClassVar[Busy | None] = IN_FLIGHT
@@ -304,9 +305,13 @@ class Vllm(Engine):
 
     def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:
         """Mounts of its companions, and caches for the next start."""
-        command = tuple(token for flag in self.base_command(request) for token in flag.tokens)
+        command = tuple(token for flag in self.vllm_flags(request) for token in flag.tokens)
         caches = cache_mounts(request, version_of(request), command)
         return (*super().extra_mounts(request), *caches)
+
+    def vllm_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
+        """Flags of vLLM itself before the user's own, whichever program gives them to it."""
+        return self.base_command(request)
 
 
 def _cpu_cache(profile: ModelProfile) -> int:

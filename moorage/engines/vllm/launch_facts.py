@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from moorage.engines.request import LaunchRequest
-from moorage.models.profile import TEXT_TO_SPEECH
 from moorage.spec import EngineName, Mode, ModelSpec, Policy
 from moorage.spec.arguments import EngineArguments
 
@@ -49,10 +48,9 @@ def version_of(request: LaunchRequest) -> str:
 
 
 def is_omni(request: LaunchRequest) -> bool:
-    """Whether the model generates images or speech, by its profile or the user's `--omni`."""
-    profile = request.profile
-    makes = profile.mode == Mode.IMAGE_GENERATION or TEXT_TO_SPEECH in profile.categories
-    return makes or bool(request.spec.engine.arguments.switch("--omni"))
+    """Whether vllm-omni serves the model: images by its mode, all else by the user's `--omni`."""
+    makes_images = request.profile.mode == Mode.IMAGE_GENERATION
+    return makes_images or bool(request.spec.engine.arguments.switch("--omni"))
 
 
 def is_clustered(request: LaunchRequest) -> bool:

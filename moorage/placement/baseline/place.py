@@ -22,7 +22,7 @@ from moorage.placement.baseline.terms import FLAG, Terms, read_terms
 from moorage.placement.explanation import Verdict
 from moorage.placement.placement import BaselineCandidate, HostShare, Ranking, Seat
 from moorage.placement.request import Request
-from moorage.placement.view import HostView, kind_of
+from moorage.placement.view import HostView
 from moorage.spec import Strategy
 
 WITHOUT_OTHERS = "could take part, but the hosts that it would be joined with cannot"
@@ -92,11 +92,7 @@ def _automatic(request: Request, terms: Terms, fleet: Sequence[Room]) -> list[St
 
 def _usable(view: HostView) -> HostSnapshot:
     """The host with only the accelerators that the engine can use."""
-    items = tuple(
-        item
-        for item in view.host.accelerators
-        if kind_of(item.type, item.name, item.memory_total) in view.groups
-    )
+    items = tuple(item for item in view.host.accelerators if view.kind_of(item) in view.groups)
     if len(items) == len(view.host.accelerators):
         return view.host
     return view.host.model_copy(update={"accelerators": items})

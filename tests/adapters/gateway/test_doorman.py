@@ -33,10 +33,11 @@ class Sleeper:
 
 
 class Silent:
-    """An engine that answers one request, when the test says so."""
+    """An engine that answers when the test says so."""
 
     def __init__(self, status: int = 200, content: str = "{}") -> None:
         self.request_came, self.may_answer = asyncio.Event(), asyncio.Event()
+        self.came = 0
         self._answer = f"HTTP/1.1 {status} x\r\ncontent-length: {len(content)}\r\n\r\n{content}"
 
     async def __aenter__(self) -> Self:
@@ -49,6 +50,7 @@ class Silent:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
+        self.came += 1
         self.request_came.set()
         await self.may_answer.wait()
         writer.write(self._answer.encode())
@@ -162,6 +164,24 @@ async def test_a_body_has_a_limit(sleeper: Sleeper) -> None:
     async with caller(Doorman(sleeper.wake, Limits(body_bytes=10))) as client:
         answer = await ask(client)
     assert (answer.status_code, sleeper.wakes) == (413, 0)
+
+
+async def test_requests_to_one_model_hold_up_no_other_model(sleeper: Sleeper) -> None:
+    sleeper.awake.set()
+    doorman = Doorman(sleeper.wake)
+    async with Silent() as engine, caller(doorman) as client:
+        sleeper.endpoint = engine.url
+        asking = [asyncio.create_task(ask(client)) for _ in range(101)]
+        async with asyncio.timeout(20):
+            while engine.came < 101:
+                await asyncio.sleep(0.01)
+            other = {MODEL_HEADER: "phi"}
+            asking.append(asyncio.create_task(client.post("/v1/completions", headers=other)))
+            while engine.came < 102:
+                await asyncio.sleep(0.01)
+            engine.may_answer.set()
+            answers = await asyncio.gather(*asking)
+    assert {answer.status_code for answer in answers} == {200}
 
 
 async def test_a_caller_that_left_gives_its_place_to_others(

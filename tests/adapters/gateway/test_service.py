@@ -16,10 +16,14 @@ import pytest
 from moorage.adapters.gateway.processes import GatewayProcesses
 from moorage.adapters.gateway.service import GatewayService
 from moorage.adapters.ledger import Ledger
+from moorage.gateway.envoy import ACCESS_LOG
 from moorage.gateway.gateway import Gateway, GatewayOptions
+from moorage.gateway.usage import Usage
 from moorage.releases.states import ReleaseState
 from tests.adapters.ledger.test_routes import started, switch
+from tests.gateway.test_usage import line
 from tests.prefect_server import free_port
+from tests.waiting import until
 
 pytestmark = pytest.mark.process
 
@@ -104,6 +108,20 @@ def test_a_problem_that_is_there_still_is_reported_again(followed: Followed) -> 
     followed.service.step()
     assert followed.row().problem == ""
     assert followed.row().epoch == followed.ledger.gateways.epoch()
+
+
+def test_the_log_is_counted_to_its_end_at_once(
+    followed: Followed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("moorage.adapters.gateway.access_log.LARGEST_READ", 500)
+    with (followed.processes.folder / ACCESS_LOG).open("ab") as log:
+        log.write((line() + b"\n") * 100)
+
+    def counted() -> tuple[Usage, ...]:
+        followed.service.step()
+        return followed.ledger.usage.since("2026-11-23")
+
+    assert [one.requests for one in until(counted)] == [100]
 
 
 def test_no_other_user_reaches_the_folder_of_a_gateway_from_its_first_moment(

@@ -14,6 +14,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.releases.release_row import STOPPED_FIRST, SUPERSEDED
 from moorage.releases.states import ReleaseState
 from tests.adapters.ledger.test_routes import started, switch
+from tests.builders import a_workload
 
 REFUSES = """import sys
 print('{"error": {"cause": "no-fit", "detail": "too small"}}')
@@ -92,3 +93,12 @@ async def test_nobody_waits_for_room_where_the_place_is_gone(
     opened = closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}"))
     with opened as ledger, pytest.raises(Failure, match="gpu-1 has left"):
         await Sleepers(ledger, tmp_path, tuple).wake("tiny")
+
+
+async def test_no_request_goes_to_a_successor_that_speaks_another_protocol(tmp_path: Path) -> None:
+    with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
+        switch(ledger, release := started(ledger, replicas=0))
+        near = a_workload("near", base_path="/v2", endpoint="http://gpu-1:40000")
+        ledger.workloads.put(release, near)
+        with pytest.raises(Failure, match="another protocol"):
+            await Sleepers(ledger, tmp_path, tuple).wake("tiny")

@@ -24,7 +24,7 @@ from moorage.gateway.programs import HOST_FOLDER
 from moorage.gateway.routes import route_table
 from moorage.gateway.table import Backend, RoutingTable
 from moorage.gateway.usage import Usage
-from moorage.releases.release_row import ASLEEP
+from moorage.releases.release_row import ASLEEP, STOPPED_FIRST, SUPERSEDED
 from moorage.releases.routing import Canary
 from moorage.releases.states import ReleaseState
 from tests.adapters.gateway.test_host_folder import host_folder
@@ -213,6 +213,25 @@ def test_an_engine_with_another_protocol_gets_no_requests(ledger: Ledger, tmp_pa
     [model] = TableReader(ledger, LocalFolder(tmp_path)).read(GatewayOptions()).models
 
     assert (model.backends, "another protocol" in model.problem) == ((), True)
+
+
+@pytest.mark.parametrize(
+    "cause", [f"{ASLEEP}: no request", f"{SUPERSEDED} tiny.v2, {STOPPED_FIRST}"]
+)
+def test_no_request_waits_for_an_engine_with_another_protocol(
+    cause: str, ledger: Ledger, tmp_path: Path
+) -> None:
+    switch(
+        ledger, release := started(ledger, replicas=0), plan=a_plan(a_container(base_path="/v2"))
+    )
+    ledger.releases.move(release, ReleaseState.STOPPING, cause)
+    reader = TableReader(ledger, LocalFolder(tmp_path))
+
+    table = reader.read(GatewayOptions()).model_copy(update={"doorman": "/gateway/doorman.sock"})
+
+    assert [bool(one.held) for one in table.models] == [True]
+    assert "under /v2" in table.models[0].problem
+    assert "doorman" not in str(route_table(table, scripts_code()))
 
 
 def test_a_gateway_on_another_host_says_why_it_wakes_no_model(

@@ -15,7 +15,13 @@ from sqlalchemy import Connection, Engine
 from moorage.adapters.hosts.supervisor import is_alive
 from moorage.adapters.ledger import locks as module
 from moorage.adapters.ledger.database import gate, open_database
-from moorage.adapters.ledger.locks import LEASE_SECONDS, Locks, Owner, this_process
+from moorage.adapters.ledger.locks import (
+    ABANDONED_SECONDS,
+    LEASE_SECONDS,
+    Locks,
+    Owner,
+    this_process,
+)
 from moorage.common.failures import Cause, Failure
 from tests.waiting import until
 
@@ -289,3 +295,24 @@ def test_of_another_machine_nothing_can_be_told(machine: str) -> None:
 def test_an_owner_survives_its_json() -> None:
     own = this_process()
     assert Owner.model_validate_json(own.model_dump_json()) == own
+
+
+@pytest.mark.parametrize(
+    ("owner", "seconds", "abandoned"),
+    [
+        (ELSEWHERE, LEASE_SECONDS + 1, []),
+        (ELSEWHERE, LEASE_SECONDS + ABANDONED_SECONDS + 1, ["asks:1"]),
+        (this_process(), 1, []),
+        (this_process().model_copy(update={"started_at": 0}), 1, ["asks:1"]),
+    ],
+    ids=["elsewhere", "elsewhere for long", "alive", "ended"],
+)
+def test_what_nobody_has_freed_is_abandoned_once_its_holder_is_gone(
+    locks: Locks, clock: Clock, owner: Owner, seconds: float, abandoned: list[str]
+) -> None:
+    for name in ("asks:1", "tiny"):
+        locks.take(name, "token", owner)
+    clock.now += seconds
+    assert locks.abandoned("asks:") == abandoned
+    locks.drop("token")
+    assert locks.abandoned("asks:") == []

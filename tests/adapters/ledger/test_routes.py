@@ -11,11 +11,11 @@ from moorage.common.failures import Cause, Failure
 from moorage.models.pin import AssetRole, Pin
 from moorage.placement.role import Role
 from moorage.releases.release import Release
-from moorage.releases.release_row import STOPPED_FIRST, SUPERSEDED
+from moorage.releases.release_row import ASLEEP, STOPPED_FIRST, SUPERSEDED
 from moorage.releases.routing import Canary, Route
 from moorage.releases.states import ReleaseState
 from moorage.spec import EngineName, ModelSpec
-from tests.builders import REVISION, a_plan, a_release, a_spec, a_workload
+from tests.builders import REVISION, a_container, a_plan, a_release, a_spec, a_workload
 
 STARTING = (ReleaseState.SCHEDULED, ReleaseState.STARTING)
 
@@ -107,6 +107,19 @@ def test_a_canary_gets_requests_until_it_serves_or_has_ended(ledger: Ledger) -> 
     assert ledger.routes.had_share(third)  # it may have requests in flight
     ledger.routes.share(third, None)
     assert not ledger.routes.had_share(third)
+
+
+@pytest.mark.parametrize("path", ["/v1", "/v2"])
+def test_a_release_without_workloads_speaks_the_protocol_of_its_plan(
+    path: str, ledger: Ledger
+) -> None:
+    switch(
+        ledger, identity := started(ledger, replicas=0), plan=a_plan(a_container(base_path=path))
+    )
+    ledger.releases.move(identity, ReleaseState.STOPPING, f"{ASLEEP}: no request")
+    [sleeper] = ledger.routes.current().sleepers
+    assert sleeper.base_path == path
+    assert bool(sleeper.other_protocol) is (path != "/v1")
 
 
 def test_a_switch_leads_from_the_old_release_to_the_new_one(ledger: Ledger) -> None:

@@ -69,7 +69,8 @@ def test_what_is_served_is_what_is_written(served: dict[str, RunnerDeployment], 
     assert deployment.description == entry["description"]
     assert deployment.tags == entry["tags"]
     assert deployment.enforce_parameter_schema is entry["enforce_parameter_schema"] is True
-    assert deployment.concurrency_limit == entry.get("concurrency_limit", {}).get("limit")
+    assert deployment.concurrency_limit is None, "its lease would cancel runs that wait"
+    assert "concurrency_limit" not in entry
     assert len(deployment.schedules or []) == len(entry.get("schedules", []))
     assert [trigger.name for trigger in triggers_of(deployment)] == [
         trigger["name"] for trigger in entry.get("triggers", [])
@@ -108,13 +109,12 @@ def test_the_nightly_example_is_the_spec_of_the_tiny_model(
     assert spec == load_spec(REPOSITORY / "deployments" / "tiny-llama.yaml")
 
 
-def test_reconciling_runs_every_minute_and_what_could_not_be_started_in_time_is_cancelled(
+def test_reconciling_runs_every_minute(
     served: dict[str, RunnerDeployment],
 ) -> None:
     [schedule] = served["reconcile"].schedules or []
     assert (schedule.slug, schedule.active) == ("every-minute", True)
     assert ENTRIES["reconcile"]["schedules"][0]["cron"] == "* * * * *"
-    assert ENTRIES["reconcile"]["concurrency_limit"]["collision_strategy"] == "CANCEL_NEW"
 
 
 def test_what_acts_by_itself_is_switched_off_and_what_only_tells_is_on(
@@ -197,3 +197,11 @@ def test_a_mistake_in_the_file_is_told_with_its_deployment(
     assert caught.value.cause is Cause.BAD_SETTING
     assert caught.value.detail.startswith(f"{file}: ")
     assert mistake in caught.value.detail
+
+
+def test_a_schedule_without_a_slug_gets_one_that_stays(tmp_path: Path) -> None:
+    file, spec = tmp_path / "prefect.yaml", "parameters: {spec: {name: a, source: hf://a/b}}"
+    times = f"[{{cron: 0 3 * * *, {spec}}}, {{cron: 0 4 * * *, slug: late, {spec}}}]"
+    file.write_text(f"deployments: [{{{PLAN}, schedules: {times}}}]")
+    (deployment,) = deployments_of(file)
+    assert [one.slug for one in deployment.schedules or ()] == ["schedule-1", "late"]

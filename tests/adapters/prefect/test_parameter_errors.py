@@ -20,6 +20,7 @@ SCHEMA = {
         "kinds": {"anyOf": [{"const": "auto"}, {"items": {"enum": ["cuda"]}, "type": "array"}]},
         "labels": {"patternProperties": {"^[a-z]$": {}}, "additionalProperties": False},
         "port": {"minimum": 1},
+        "env": {"not": {"pattern": "^hf_", "patternErrorMessage": "holds a secret"}},
         "restart": {
             "anyOf": [
                 {"enum": ["never"], "type": "string"},
@@ -54,6 +55,7 @@ SCHEMA = {
             ["restart"],
             "found 'nver'; allowed: never, or object. Did you mean 'never'?",
         ),
+        ({"env": "hf_A1b2"}, ["env"], "holds a secret."),
         ({"port": 0}, ["port"], "0 is less than the minimum of 1."),
         ({"name": "x" * 60 + "1"}, ["name"], None),
     ],
@@ -70,6 +72,6 @@ def test_a_key_that_is_nearly_right_is_named_beside_the_one_that_is_missing() ->
     found = list(mistakes(Draft202012Validator(SCHEMA).iter_errors({"nme": "a"})))
     assert {one.message for one in found} == {
         "'name' is required, but missing.",
-        "unknown key; allowed are engine, fleet, kinds, labels, name, port, ram, restart."
+        "unknown key; allowed are engine, env, fleet, kinds, labels, name, port, ram, restart."
         " Did you mean 'name'?",
     }

@@ -118,6 +118,26 @@ def test_settings_of_tokenizer_and_sentence_transformers_limit_an_input(
     assert resolve(write(root, {"config.json": config, **files})).longest_input == longest
 
 
+@pytest.mark.parametrize(
+    ("settings", "own"),
+    [
+        (b'{"auto_map": {"AutoTokenizer": ["code.Own", null]}, "tokenizer_class": "Own"}', True),
+        (b'{"auto_map": {"AutoTokenizer": "code.Own"}}', True),
+        (
+            b'{"auto_map": {"AutoTokenizer": "code.Own"}, "tokenizer_class": "LlamaTokenizer"}',
+            False,
+        ),
+        (b'{"auto_map": {"AutoTokenizer": [null, null]}}', False),
+        (b'{"auto_map": ["AutoTokenizer"], "tokenizer_class": {}}', False),
+        (b'{"tokenizer_class": "LlamaTokenizer"}', False),
+        (b"[]", False),
+    ],
+)
+def test_a_tokenizer_of_the_models_own_is_seen(root: Path, settings: bytes, own: bool) -> None:
+    found = resolve(write(root, {"config.json": ROTARY, "tokenizer_config.json": settings}))
+    assert found.has_own_tokenizer is own
+
+
 def test_staging_has_nothing_to_do(root: Path) -> None:
     seen: list[tuple[int, int]] = []
     spec = ModelSpec(name="tiny", source=f"file://{root}")
@@ -182,6 +202,7 @@ def test_a_file_is_no_directory(root: Path) -> None:
     ("damage", "cause", "words"),
     [
         ("no config", Cause.SOURCE_INCOMPLETE, "there is no config.json"),
+        ("pipeline", Cause.SOURCE_INCOMPLETE, "it is a pipeline of diffusers"),
         ("no shard", Cause.SOURCE_INCOMPLETE, f"names missing files: {SHARD}"),
         ("cut shard", Cause.SOURCE_CORRUPT, f"{SHARD} is not a whole safetensors file"),
         ("dead link", Cause.SOURCE_INCOMPLETE, f"{SHARD} is a link to nothing"),
@@ -193,6 +214,8 @@ def test_an_incomplete_directory_says_what_it_lacks(
     match damage:
         case "no config":
             (root / "config.json").unlink()
+        case "pipeline":
+            (root / "config.json").rename(root / "model_index.json")
         case "no shard":
             (root / SHARD).unlink()
         case "cut shard":

@@ -6,7 +6,13 @@ import pytest
 
 from moorage.adapters.engines.schema_store import shipped_schemas
 from moorage.engines.schema.argument import Argument, Kind, Schema
-from moorage.engines.schema.history import History, history_of, schemas_of, written
+from moorage.engines.schema.history import (
+    History,
+    assumed_schema,
+    history_of,
+    schemas_of,
+    written,
+)
 from moorage.spec import EngineName
 
 STAYS = Argument(options=("--stays",), kind=Kind.SWITCH)
@@ -48,3 +54,19 @@ def test_a_schema_that_is_added_replaces_that_of_its_version() -> None:
 def test_what_is_shipped_is_written_as_the_script_would(engine: str) -> None:
     shipped = shipped_schemas(EngineName(engine))
     assert schemas_of(history_of(shipped)) == shipped
+
+
+@pytest.mark.parametrize(
+    ("version", "changes"),
+    [("", CHANGED), ("1.0", CHANGED), ("0.9.2", CHANGED), ("0.8.5", CHANGES), ("0.7", CHANGES)],
+)
+def test_a_version_without_a_schema_has_the_arguments_of_its_neighbours(
+    version: str, changes: Argument
+) -> None:
+    found = assumed_schema(version, SCHEMAS)
+    assert {one.name: one for one in found.arguments} == {
+        "--changes": changes,
+        "--returns": RETURNS,
+        "--stays": STAYS,
+    }
+    assert (found.version, found.assumed) == (version, True)

@@ -34,7 +34,7 @@ COPIES = (
     [
         (NO_ROOM, Cause.ENGINE_KV_CACHE_TOO_SMALL, "--mem-fraction-static 0.412"),
         (NO_TOKENS, Cause.ENGINE_KV_CACHE_TOO_SMALL, "raise `memory.claim`"),
-        (GRAPHS, Cause.ENGINE_OUT_OF_MEMORY, "raise `memory.claim`"),
+        (GRAPHS, Cause.ENGINE_OUT_OF_MEMORY, "Lower `--chunked-prefill-size`"),
         (UNKNOWN, Cause.ENGINE_UNSUPPORTED_MODEL, "does not know 'MysteryForCausalLM'"),
         (COPIES, Cause.BAD_SPEC, "--attn-dp-size"),
     ],

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from moorage.adapters.engines.schema_store import shipped_schemas
+from moorage.adapters.engines.schema_store import shipped_schema, shipped_schemas
 from moorage.engines.launch import LaunchPlan
 from moorage.engines.plan import plan_launch
 from moorage.engines.registry import ENGINES
+from moorage.engines.schema.history import assumed_schema
 from moorage.images.image import Image
 from moorage.inventory.snapshot import HostSnapshot
+from moorage.models.source import ResolvedModel
 from moorage.placement.demand import Subject
 from moorage.placement.placement import Placed
 from moorage.placement.propose import propose
+from moorage.spec import EngineName
 from tests.builders import (
     LEDGER,
     a_fleet,
@@ -69,6 +72,8 @@ def triton_plan(
     host: HostSnapshot,
     version: str = "0.24.0",
     image: Image = IMAGE,
+    caches: str = "",
+    model: ResolvedModel | None = None,
     **profile: Any,
 ) -> LaunchPlan:
     engine = {"name": "triton", **wish.get("engine", {})}
@@ -78,10 +83,10 @@ def triton_plan(
         a_profile(**profile),
     )
     placement = propose(Subject(spec, known), snapshot, ENGINES)
-    model = with_companions(a_model(), spec)
+    model = with_companions(model or a_model(), spec)
     placed = Placed(spec, model, known, placement, snapshot, f"{spec.name}.v1")
-    schema = next(one for one in shipped_schemas() if one.version == version)
-    return plan_launch(placed, image, LEDGER, arguments=schema)
+    schema = shipped_schema(version, EngineName.VLLM) or assumed_schema(version, shipped_schemas())
+    return plan_launch(placed, image, LEDGER, caches=caches, arguments=schema)
 
 
 def documents(plan: LaunchPlan) -> dict[str, Any]:

@@ -5,19 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from moorage.adapters.engines.schemas import schema_for_plan
 from moorage.common.failures import Cause, Failure
+from moorage.common.units import MIB
 from moorage.engines.registry import ENGINES
 from moorage.images.catalogue import TRITON_RELEASES, vllm_of
+from moorage.memory.estimates import CONTEXT
+from moorage.placement.demand import Subject
 from moorage.placement.engine_choice import other_engines
+from moorage.placement.propose import propose
+from moorage.readiness.diagnosis import diagnose
 from moorage.readiness.protocol import Phase
 from moorage.reports.document import Document
 from moorage.reports.plan_report import plan_sections
 from moorage.spec import EngineName, Mode, RuntimeName
-from tests.builders import a_cpu_host, a_host, a_profile, a_spec
+from tests.builders import a_cpu_host, a_fleet, a_host, a_model, a_profile, a_spec
 from tests.engines.triton.shapes import IMAGE, SHAPES, documents, plan_of, triton_plan
 
 TRITON = ENGINES[EngineName.TRITON]
@@ -83,12 +90,68 @@ def test_what_would_not_start_or_not_be_safe_is_refused(
     assert refused.value.cause == Cause.BAD_SPEC
 
 
+def test_one_accelerator_is_not_pinned_where_the_container_sees_all_of_them() -> None:
+    engine = {"triton": {"instance": "KIND_GPU"}, "container": {"privileged": True}}
+
+    with pytest.raises(Failure, match="KIND_GPU takes the first accelerator of the host"):
+        triton_plan({"engine": engine}, a_host(gpus=4))
+
+
 @pytest.mark.parametrize(
     ("field", "value"), [("prompts", [{"prompt": "hi", "expect": "there"}]), ("acceptance", {})]
 )
 def test_what_is_sent_over_openais_protocol_is_refused(field: str, value: Any) -> None:
     with pytest.raises(Failure, match=rf"readiness\.{field}"):
         triton_plan({"readiness": {field: value}}, a_host(gpus=1))
+
+
+def test_a_startup_plan_of_vllm_is_for_one_claim() -> None:
+    """vLLM's own key of a plan omits the share of memory."""
+
+    def plans(wish: dict[str, Any]) -> list[str]:
+        mounts = triton_plan(wish, a_host(gpus=2), "0.27.1", caches="/caches").containers[0].mounts
+        return [mount.source for mount in mounts if mount.target.endswith("/startup_plan")]
+
+    wishes: tuple[dict[str, Any], ...] = (
+        {},
+        {"concurrency": 64},
+        {"placement": {"accelerators": 2}},
+    )
+    folders = [folder for wish in wishes for folder in plans(wish)]
+
+    assert len(folders) == len(set(folders)) == 3
+    assert plans({}) == folders[:1]
+
+
+@pytest.mark.parametrize(
+    ("openai", "keep_alive", "warned"),
+    [(False, "5m", True), (False, "never", False), (True, "5m", False)],
+)
+def test_a_plan_warns_that_no_gateway_puts_its_own_protocol_to_sleep(
+    openai: bool, keep_alive: str, warned: bool
+) -> None:
+    wish = {"keep_alive": keep_alive, "engine": {"triton": {"openai": openai}}}
+    warnings = triton_plan(wish, a_host(gpus=1)).warnings
+
+    assert any(one.startswith("keep_alive: without effect") for one in warnings) is warned
+
+
+@pytest.mark.parametrize(
+    ("triton", "size"), [({}, CONTEXT), ({"openai": True}, CONTEXT + 64 * MIB)], ids=str
+)
+def test_what_the_server_takes_is_claimed_outside_of_the_engines_share(
+    triton: dict[str, bool], size: int
+) -> None:
+    engines = ({"name": "triton", "triton": triton}, {"name": "vllm", "version": "0.24.0"})
+    seats = [
+        propose(
+            Subject(a_spec(engine=engine), a_profile()), a_fleet(a_host(gpus=1)), ENGINES
+        ).seats[0]
+        for engine in engines
+    ]
+    (served, alone) = (sum(seat.accelerator_bytes) for seat in seats)
+    assert served == alone + size
+    assert seats[0].utilization == seats[1].utilization
 
 
 def test_its_ports_are_claimed() -> None:
@@ -133,6 +196,45 @@ def test_vectors_are_there_through_the_openai_frontend(
         assert documents(plan)["model.json"]["runner"] == "pooling"
 
 
+@pytest.mark.parametrize(
+    ("model", "args", "openai", "why"),
+    [
+        ({"has_own_tokenizer": True}, [], True, "its tokenizer is such code"),
+        ({"has_own_tokenizer": True}, ["--tokenizer /tok"], True, ""),
+        ({"has_own_tokenizer": True}, [], False, ""),
+        ({"files": [{"name": "tekken.json", "size": 1}]}, [], True, "does not read tekken.json"),
+        ({"files": [{"name": "tekken.json", "size": 1}]}, [], False, ""),
+    ],
+)
+def test_a_tokenizer_that_the_openai_frontend_cannot_read_is_refused(
+    model: dict[str, Any], args: list[str], openai: bool, why: str
+) -> None:
+    wish = {
+        "engine": {"triton": {"openai": openai}, "args": args},
+        "trust_remote_code": True,
+    }
+    ends = pytest.raises(Failure, match=why) if why else nullcontext()
+    with ends as refused:
+        triton_plan(wish, a_host(gpus=1), model=a_model(**model))
+    assert not why or (refused and "`--tokenizer`" in (refused.value.suggestion or ""))
+
+
+@pytest.mark.parametrize(("args", "path"), [([], "/models/tiny"), (["--tokenizer=/tok"], "/tok")])
+def test_the_openai_frontend_has_the_tokenizer_of_the_engine(args: list[str], path: str) -> None:
+    wish = {"engine": {"triton": {"openai": True}, "args": args}}
+    plan = triton_plan(wish, a_host(gpus=1))
+    tokens = [flag.tokens for flag in plan.containers[0].command]
+    assert ("--tokenizer", path) in tokens
+    assert documents(plan)["model.json"].get("tokenizer", "/models/tiny") == path
+
+
+def test_a_log_advises_nothing_that_does_not_help_the_frontend() -> None:
+    log = "ValueError: The repository requires you to execute the tokenizer file in it"
+    found = diagnose(log, TRITON.log_causes, Cause.ENGINE_EXITED, "exit code 1")
+    assert found.cause == Cause.CONFIG_UNREADABLE
+    assert "leave `engine.triton.openai` out" in (found.suggestion or "")
+
+
 def test_readiness_is_live_ready_and_a_generated_token() -> None:
     probes = TRITON.probes(a_spec(), a_profile())
 
@@ -151,6 +253,75 @@ def test_a_release_is_checked_by_the_arguments_of_its_vllm() -> None:
     assert TRITON.argument_version("26.07") == "0.24.0" == vllm_of("26.07")
     assert TRITON.argument_version("99.01") == ""
     assert TRITON.default_version in TRITON_RELEASES
+
+
+@pytest.mark.parametrize(
+    ("version", "args", "found"),
+    [
+        ("0.9.2", ["--swap-space 4"], {"swap_space": 4}),
+        ("0.9.2", ["--calculate-kv-scales"], {"calculate_kv_scales": True}),
+        ("0.5.5", ["--num-scheduler-steps 8"], {"num_scheduler_steps": 8}),
+        ("", ["--swap-space 4"], {"swap_space": 4}),
+    ],
+)
+def test_a_vllm_without_a_schema_gets_what_any_version_knows(
+    version: str, args: list[str], found: dict[str, Any]
+) -> None:
+    plan = triton_plan({"engine": {"args": args}}, a_host(gpus=1), version)
+    assert documents(plan)["model.json"].items() >= found.items()
+
+
+@pytest.mark.parametrize(("version", "mode"), [("0.9.2", "task"), ("0.24.0", "runner")])
+def test_a_mode_is_written_as_the_version_knows_it(version: str, mode: str) -> None:
+    wish = {"engine": {"triton": {"openai": True}}}
+    plan = triton_plan(wish, a_host(gpus=1), version, mode=Mode.EMBEDDING)
+    assert {"task", "runner"} & documents(plan)["model.json"].keys() == {mode}
+
+
+@pytest.mark.parametrize(
+    ("args", "version", "why"),
+    [
+        (["--disable-frontend-multiprocessing"], "0.17.1", "option of vLLM's own HTTP server"),
+        (["--disable_frontend_multiprocessing"], "0.9.2", "option of vLLM's own HTTP server"),
+        (["--use-gpu-for-pooling-score"], "0.17.1", "option of vLLM's own HTTP server"),
+        (["--log-config-file /a.json"], "0.24.0", "option of vLLM's own HTTP server"),
+        (["--log-config-file /a.json"], "0.32.0", ""),
+        (["--tokens-only"], "0.27.1", "option of vLLM's own HTTP server"),
+        (["--tokens-only"], "0.33.0", ""),
+        (["--enable-lora"], "0.24.0", "which only `lora` gives it"),
+        (["--no-enable-lora"], "0.24.0", ""),
+    ],
+)
+def test_arguments_with_which_the_backend_cannot_load_are_refused(
+    args: list[str], version: str, why: str
+) -> None:
+    ends = pytest.raises(Failure, match=why) if why else nullcontext()
+    with ends:
+        triton_plan({"engine": {"args": args}}, a_host(gpus=1), version)
+
+
+def test_a_switch_for_adapters_is_taken_next_to_adapters() -> None:
+    wish = {"engine": {"args": ["--enable-lora"]}, "lora": SHAPES["adapters"]["lora"]}
+    assert "multi_lora.json" in documents(triton_plan(wish, a_host(gpus=1)))
+
+
+def test_an_argument_that_no_version_knows_is_refused_with_the_command_that_finds_out() -> None:
+    with pytest.raises(Failure, match="no version of vLLM") as refused:
+        triton_plan({"engine": {"args": ["--acme"]}}, a_host(gpus=1), "0.9.2")
+    assert "`moorage schema vllm --image IMAGE`" in (refused.value.suggestion or "")
+
+
+@pytest.mark.parametrize(
+    ("release", "version", "assumed"),
+    [("26.07", "0.24.0", False), ("25.08", "0.9.2", True), ("99.01", "", True)],
+)
+def test_plans_are_written_for_the_vllm_of_the_release(
+    release: str, version: str, assumed: bool, tmp_path: Path
+) -> None:
+    image = IMAGE.model_copy(update={"engine_version": release, "digest": "sha256:1"})
+    schema = schema_for_plan(TRITON, a_host(), image, tmp_path)
+    assert schema
+    assert (schema.version, schema.assumed) == (version, assumed)
 
 
 def test_it_is_only_taken_where_it_is_named() -> None:

@@ -59,12 +59,13 @@ def a_request(
         for at, count in enumerate(counts)
     ]
     own = (an_accelerator(type=kind, index=at, family=family) for at in range(counts[position]))
-    peers = [Peer(address=f"10.0.0.{at}", seat=one) for at, one in enumerate(seats, 1)]
+    host = a_host(accelerators=tuple(own), interface="eth0")
+    peers = [Peer(address=f"10.0.0.{at}", seat=one, host=host) for at, one in enumerate(seats, 1)]
     return LaunchRequest(
         spec=a_spec(**{"engine": engine, **wish}),
         profile=a_profile(),
         seat=seats[position],
-        host=a_host(accelerators=tuple(own), interface="eth0"),
+        host=host,
         release="tiny.v1",
         ledger=LEDGER,
         model_path="/store/tiny",

@@ -2,14 +2,16 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.engines.request import LaunchRequest, Peer
+from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.ray_cluster import ray_start, spanning_warnings
 from tests.engines.vllm.requests import RAY, a_request
 
 
 def request(position: int, net: str = "10.0.0.") -> LaunchRequest:
     found = a_request(counts=(1, 1), position=position, seat={"links": RAY})
-    peers = [Peer(address=f"{net}{at}", seat=one.seat) for at, one in enumerate(found.peers, 1)]
+    peers = [
+        one.model_copy(update={"address": f"{net}{at}"}) for at, one in enumerate(found.peers, 1)
+    ]
     return found.model_copy(update={"peers": tuple(peers)})
 
 

@@ -1,0 +1,100 @@
+"""On which hosts a scheduled run wakes a model, with the parameters of its schedule."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from flows import wake_model as flow
+from moorage.inventory.fleet import Fleet, Host
+from moorage.inventory.snapshot import FleetSnapshot
+from moorage.operations.schedules import schedules_of
+from moorage.policy.request import Channel, Submission
+from moorage.releases.release_row import ASLEEP
+from moorage.releases.states import ReleaseState
+from tasks.context import ledger
+from tests.builders import REVISION, a_fleet, a_release, a_spec
+from tests.policies import written_policy
+
+S = ReleaseState
+SPEC = a_spec(schedule={"awake": "0 7 * * *"})
+ONE = {"name": "gpu-1", "address": "ssh://a@10.1.0.1", "bind": "10.1.0.1", "labels": {"pool": "a"}}
+HOSTS = "hosts:\n- {name: gpu-1, address: ssh://a@10.1.0.1, bind: 10.1.0.1, labels: {pool: a}}\n"
+MORE = "- {name: gpu-2, address: ssh://a@10.1.0.2, bind: 10.1.0.2}\n"
+BOTH = ["gpu-1", "gpu-2"]
+
+
+@pytest.fixture
+def surveyed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_home: None) -> list[Fleet]:  # noqa: ARG001
+    """The fleets on which models were woken, by a flow without Prefect."""
+    found = list[Fleet]()
+
+    async def survey(fleet: Fleet) -> FleetSnapshot:
+        found.append(fleet)
+        return a_fleet()
+
+    async def wake(*_: object) -> None:
+        """It serves again."""
+
+    @asynccontextmanager
+    async def flow_context(*_: object) -> AsyncIterator[SimpleNamespace]:
+        yield SimpleNamespace(flow_run_id="")
+
+    for name, stand_in in (("survey", survey), ("wake", wake), ("flow_context", flow_context)):
+        monkeypatch.setattr(flow, name, stand_in)
+    monkeypatch.delenv("MOORAGE_POLICY", raising=False)
+    monkeypatch.setenv("PWD", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return found
+
+
+def fall_asleep(*hosts: Host, channel: Channel = Channel.CLI) -> None:
+    """Let a model that was deployed on these hosts sleep."""
+    own = ledger().releases
+    release = own.begin(SPEC, REVISION, "")
+    for state in (S.SCHEDULED, S.STARTING):
+        own.move(release, state)
+    own.take_over(
+        a_release(release, spec=SPEC, hosts=hosts, submission=Submission(channel=channel))
+    )
+    for state in (S.STOPPING, S.ASLEEP):
+        own.move(release, state, ASLEEP)
+
+
+async def wake_on_time() -> str:
+    """Run the flow as its schedule does; its last message."""
+    (schedule,) = schedules_of("tiny", SPEC.schedule)
+    return (await flow.wake_model.fn(**schedule.parameters)).message or ""
+
+
+@pytest.mark.parametrize(
+    ("rules", "names"), [("", BOTH), ("api: {host_labels: {pool: [a]}}\n", ["gpu-1"])]
+)
+async def test_a_host_that_joins_the_fleet_stops_no_scheduled_wake(
+    surveyed: list[Fleet], tmp_path: Path, rules: str, names: list[str]
+) -> None:
+    file = tmp_path / "fleet.yaml"
+    file.write_text(HOSTS)
+    written_policy(tmp_path / "deployments" / "policy.yaml", f"fleet: {file}\n{rules}")
+    fall_asleep(channel=Channel.API)
+    file.write_text(HOSTS + MORE)
+    assert "serves again" in await wake_on_time()
+    assert [[host.name for host in fleet.hosts] for fleet in surveyed] == [names]
+
+
+async def test_a_site_without_a_fleet_wakes_a_model_on_the_hosts_of_its_record(
+    surveyed: list[Fleet],
+) -> None:
+    fall_asleep(Host.model_validate(ONE))
+    assert "serves again" in await wake_on_time()
+    assert [host.address for fleet in surveyed for host in fleet.hosts] == [ONE["address"]]
+
+
+async def test_hosts_that_a_run_may_not_bring_any_more_wake_nothing(surveyed: list[Fleet]) -> None:
+    fall_asleep(Host.model_validate(ONE), channel=Channel.API)
+    assert "`api.own_fleet`" in await wake_on_time()
+    assert surveyed == []
