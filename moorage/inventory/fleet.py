@@ -94,7 +94,7 @@ class Reserve(InputValue):
 
 
 class Avoided(InputValue):
-    """A host, or some of its accelerators, that gets no new models. A model there stays until it dies."""
+    """A host, or some of its accelerators, for no new models. A model there stays until it dies."""
 
     host: Name = Field(description="Name of the host.")
     accelerators: tuple[Annotated[int, Field(ge=0)], ...] = Field(
