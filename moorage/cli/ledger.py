@@ -1,4 +1,4 @@
-"""`moorage ledger`: back up, restore and check the ledger."""
+"""`moorage ledger`: back up, restore, check and migrate the ledger."""
 
 import signal
 from collections.abc import Iterator
@@ -12,7 +12,8 @@ import typer
 from moorage.adapters.ledger.check import problems_of_content, problems_of_file
 from moorage.adapters.ledger.copies import back_up
 from moorage.adapters.ledger.copies import restore as restore_ledger
-from moorage.adapters.ledger.database import parsed_url, shown_url
+from moorage.adapters.ledger.database import migrate_database, parsed_url, shown_url
+from moorage.adapters.ledger.tables import NEWEST
 from moorage.adapters.ledger.traces import database_file
 from moorage.adapters.system.settings import Settings
 from moorage.cli.commands import Commands
@@ -22,7 +23,7 @@ from moorage.cli.output import dump, print_answer, say
 from moorage.common.failures import ExitCode
 
 commands = Commands(
-    no_args_is_help=True, help="The ledger: back it up, restore a backup, check it."
+    no_args_is_help=True, help="The ledger: back it up, restore a backup, check it, migrate it."
 )
 
 
@@ -71,6 +72,17 @@ def check(as_json: AsJson = False) -> None:
     print_answer({"ledger": _shown(), "problems": list(problems)}, text, as_json=as_json)
     if problems:
         raise typer.Exit(ExitCode.MACHINE)
+
+
+@commands.command()
+def migrate(as_json: AsJson = False) -> None:
+    """Migrate the ledger to this version: older ones cannot open it any more.
+
+    Only a ledger on a server needs it; `moorage serve` does it, too.
+    """
+    migrate_database(Settings().ledger)
+    content = {"ledger": _shown(), "schema": NEWEST}
+    print_answer(content, f"{_shown()} has the schema {NEWEST}", as_json=as_json)
 
 
 def _file() -> Path | None:

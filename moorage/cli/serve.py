@@ -25,6 +25,7 @@ from moorage.adapters.files.policy_file import (
     load_site_fleet,
 )
 from moorage.adapters.hosts.reachability import listen
+from moorage.adapters.ledger.database import migrate_database
 from moorage.adapters.metrics.metrics_server import MetricsServer
 from moorage.adapters.prefect import api_login, api_server, home_server
 from moorage.adapters.prefect.deployment_file import deployments_of
@@ -55,7 +56,7 @@ def serve_flows(
 
     Starts a server if none is configured, at `host` and `port`; empty = Prefect's settings. With
     `no_login`, the API of this machine may answer without a login. Serves metrics at `metrics_port`
-    of the loopback interface; 0 = no metrics.
+    of the loopback interface; 0 = no metrics. Migrates the ledger.
 
     Raises:
         Failure: `BAD_SETTING` when the API would answer without a login where that is not allowed,
@@ -68,6 +69,8 @@ def serve_flows(
     file = project_file()
     deployments = deployments_of(file)
     _hand_on_policy(served_folder(file))
+    with suppress(Failure):  # the ledger may answer later
+        migrate_database(Settings().ledger)
     if metrics_port:
         _serve_metrics(metrics_port)
     if no_login:
@@ -75,7 +78,7 @@ def serve_flows(
     with _server(no_login=no_login) as url:
         names = ", ".join(f"{item.flow_name}/{item.name}" for item in deployments)
         say(f"API {url}\nserving {names}")
-        with suppress(Failure):  # the ledger may answer later
+        with suppress(Failure):  # as above
             for address in gateway_addresses(open_ledger()):
                 say(f"models {address}")
         serve_all(deployments, limit, say)

@@ -15,6 +15,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from moorage.adapters.ledger import Ledger, copies
+from moorage.adapters.ledger.tables import NEWEST
 from moorage.adapters.ledger.transitions import Author, writing_as
 from moorage.cli.app import app
 from moorage.cli.output import WIDE, out
@@ -257,6 +258,11 @@ def test_a_damaged_ledger_is_told_with_its_path_and_what_to_do(run: Run, path: P
     assert "moorage ledger restore FILE" in error["suggestion"]
     checked = run("ledger", "check", "--json")
     assert as_json(checked)["problems"] == ["file is not a database"]
+
+
+def test_migrating_prints_the_schema(run: Run, ledger: Ledger) -> None:
+    assert as_json(run("ledger", "migrate", "--json"))["schema"] == NEWEST
+    assert ledger.releases.models() == []
 
 
 def test_postgresql_is_backed_up_by_its_own_tools(

@@ -93,3 +93,19 @@ def test_where_to_listen_is_for_a_server_of_its_own(url: str) -> None:
         pytest.raises(Failure, match=f"PREFECT_API_URL names {url}"),
     ):
         serve.serve_flows(1, port=4300)
+
+
+def test_serving_migrates_the_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
+    migrated: list[str] = []
+
+    def ends(**_: bool) -> None:
+        raise SystemExit
+
+    monkeypatch.setenv("MOORAGE_LEDGER_URL", "postgresql://db/moorage")
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    monkeypatch.setattr(serve, "_hand_on_policy", lambda _: None)
+    monkeypatch.setattr(serve, "migrate_database", migrated.append)
+    monkeypatch.setattr(serve, "_server", ends)
+    with pytest.raises(SystemExit):
+        serve.serve_flows(1)
+    assert migrated == ["postgresql://db/moorage"]

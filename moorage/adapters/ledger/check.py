@@ -71,7 +71,7 @@ def problems_of_file(path: Path) -> tuple[str, ...]:
 
 
 def problems_of_content(url: str) -> tuple[str, ...]:
-    """Contradictions and undecodable rows of a readable ledger. Its schema is migrated."""
+    """Contradictions and undecodable rows of a readable ledger. A file is migrated."""
     engine = open_database(url)
     try:
         with reading(engine) as connection:

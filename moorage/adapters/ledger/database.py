@@ -27,9 +27,10 @@ POLL_SECONDS = (0.001, 0.01)
 MOST_ROWS = 3
 """How many undecodable rows of a table a failure names."""
 
-NEWER = (
-    "Use the newer moorage that has opened this ledger, or restore a backup from before with"
-    " `moorage ledger restore FILE`."
+NEWER = "Use the newer moorage that has migrated this ledger, or restore a backup from before with"
+OLDER = (
+    "Use the version that the others use, or migrate it with `moorage ledger migrate`: then older"
+    " versions of moorage cannot open it any more, on any machine."
 )
 
 SILENT = {
@@ -77,23 +78,38 @@ MAKE_ROOM = "Free some space on the disk of the ledger; nothing was written in p
 
 
 def open_database(url: str) -> Engine:
-    """Connect, and migrate the schema. Several processes may do so at the same time.
+    """Connect. Several processes may do so at the same time.
+
+    A new ledger gets its tables, and an SQLite file is migrated. One on a server may have users of
+    other versions: only `migrate_database` migrates it.
 
     Args:
         url: SQLAlchemy URL. The folder of an SQLite file is created.
 
     Raises:
         Failure: `LEDGER_UNAVAILABLE`, `LEDGER_DAMAGED` or `DISK_FULL` with the reason, without the
-            password of the URL. Also when the file of an earlier ledger is missing or empty.
+            password of the URL. Also when the file of an earlier ledger is missing or empty, or the
+            schema on a server is of another version.
     """
+    return _opened(url, migrates=False)
+
+
+def migrate_database(url: str) -> None:
+    """Bring a ledger to this version's schema, wherever it is; raises as `open_database`."""
+    _opened(url, migrates=True).dispose()
+
+
+def _opened(url: str, *, migrates: bool) -> Engine:
     parsed = parsed_url(url)
     shown, path = shown_url(parsed), database_file(parsed)
     try:
         if path:
             must_be_there(path)
         engine = _connect(parsed)
-        if not _is_newest(engine):
-            _migrate(engine, shown)
+        if (schema := _schema(engine)) != NEWEST:
+            if schema and not path and not migrates:
+                _refuse_older(schema, shown)
+            _migrate(engine, shown, path)
         if path:
             mark(path)
     except ImportError as error:
@@ -106,24 +122,35 @@ def open_database(url: str) -> Engine:
     return engine
 
 
-def _is_newest(engine: Engine) -> bool:
-    """Whether the schema is the newest. The import of Alembic for this would take 0.15 s."""
+def _schema(engine: Engine) -> str:
+    """The version of the schema; empty = none yet. Alembic's import for this would take 0.15 s."""
     with engine.connect().execution_options(writes=False) as connection:
         try:
             found = connection.scalar(text("SELECT version_num FROM alembic_version"))
         except DBAPIError:
-            return False
-    return bool(found == NEWEST)
+            return ""
+    return str(found or "")
 
 
-def _migrate(engine: Engine, shown: str) -> None:
+def _refuse_older(schema: str, shown: str) -> None:
+    """Refuse a schema that this moorage would migrate."""
+    from moorage.adapters.ledger.migrations import is_known  # noqa: PLC0415  (see `_schema`)
+
+    if is_known(schema):
+        why = f"{shown}: its schema is {schema}, and this moorage needs {NEWEST}"
+        raise Failure(Cause.LEDGER_UNAVAILABLE, why, suggestion=OLDER)
+
+
+def _migrate(engine: Engine, shown: str, path: Path | None) -> None:
     from moorage.adapters.ledger.migrations import CommandError, migrate  # noqa: PLC0415
 
     try:
         migrate(engine)
     except CommandError as error:
         why = f"{shown}: this moorage does not know its schema: {error}"
-        raise Failure(Cause.LEDGER_UNAVAILABLE, why, suggestion=NEWER) from error
+        restore = "moorage ledger restore FILE" if path else "pg_restore"
+        advice = f"{NEWER} `{restore}`."
+        raise Failure(Cause.LEDGER_UNAVAILABLE, why, suggestion=advice) from error
 
 
 class LedgerPart:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -14,7 +14,7 @@ from alembic.config import Config
 from sqlalchemy import Connection, Engine, MetaData, insert, update
 
 from moorage.adapters.ledger import Ledger
-from moorage.adapters.ledger.database import _connect, parsed_url
+from moorage.adapters.ledger.database import _connect, migrate_database, parsed_url
 from moorage.adapters.ledger.migrations import MIGRATIONS
 from moorage.common.failures import Failure
 from moorage.releases.states import ReleaseState
@@ -49,6 +49,13 @@ def engine(url: str) -> Iterator[Engine]:
         fill(connection)
     yield engine
     engine.dispose()
+
+
+@contextmanager
+def migrated(url: str) -> Iterator[Ledger]:
+    migrate_database(url)
+    with closing(Ledger(url)) as ledger:
+        yield ledger
 
 
 def fill(connection: Connection) -> None:
@@ -100,7 +107,7 @@ def test_releases_keep_their_state_their_record_and_what_they_hold(
     engine: Engine,  # noqa: ARG001
     url: str,
 ) -> None:
-    with closing(Ledger(url)) as ledger:
+    with migrated(url) as ledger:
         states = {row.id: row.state for row in ledger.releases.in_states(S)}
         assert states == {RUNNING: S.RUNNING, ERROR: S.ERROR, SCHEDULED: S.SCHEDULED}
         row = ledger.releases.get(RUNNING)
@@ -114,7 +121,7 @@ def test_what_was_logged_is_numbered_and_nothing_is_invented(
     engine: Engine,  # noqa: ARG001
     url: str,
 ) -> None:
-    with closing(Ledger(url)) as ledger:
+    with migrated(url) as ledger:
         log = ledger.releases.transitions(RUNNING)
         transitions = [
             (one.sequence, one.before, one.after, one.at, one.flow_run_id) for one in log
@@ -128,7 +135,7 @@ def test_what_was_logged_is_numbered_and_nothing_is_invented(
 
 
 def test_old_releases_live_on_under_the_new_rules(engine: Engine, url: str) -> None:  # noqa: ARG001
-    with closing(Ledger(url)) as ledger:
+    with migrated(url) as ledger:
         ledger.releases.move(SCHEDULED, S.DOWNLOADING)
         ledger.releases.move(RUNNING, S.UNREACHABLE, "its host is away")
         with pytest.raises(Failure):
@@ -147,7 +154,7 @@ def test_a_failure_is_settled_if_its_model_was_retired_later(
     at = NOON + timedelta(hours=1 if later else -1)
     with engine.begin() as connection:
         retire(connection, at)
-    with closing(Ledger(url)) as ledger:
+    with migrated(url) as ledger:
         assert ledger.releases.get(ERROR).retired_at == (at if later else None)
         assert ledger.releases.get(RUNNING).retired_at is None
 

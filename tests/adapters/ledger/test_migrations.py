@@ -16,11 +16,18 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, create_engine, inspect, text
 
 from moorage.adapters.ledger import Ledger
-from moorage.adapters.ledger.database import open_database
+from moorage.adapters.ledger.database import (
+    _connect,
+    _schema,
+    migrate_database,
+    open_database,
+    parsed_url,
+)
 from moorage.adapters.ledger.migrations import MIGRATIONS
 from moorage.adapters.ledger.tables import METADATA, NEWEST, WHERE
 from moorage.common.failures import Cause, Failure
 from tests.adapters.ledger.team import Team
+from tests.adapters.ledger.test_first_schema import to_schema
 from tests.builders import REVISION, a_spec
 from tests.e2e.workplace import REPOSITORY
 
@@ -150,6 +157,26 @@ def test_a_ledger_of_a_newer_moorage_is_refused(url: str) -> None:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     engine.dispose()
     failure = refused(url)
+    assert (
+        "`pg_restore`" if url.startswith("postgresql") else "`moorage ledger restore FILE`"
+    ) in (failure.suggestion)
     assert "does not know its schema" in failure.detail
     assert "9999" in failure.detail
     assert "newer moorage" in failure.suggestion
+
+
+def test_a_ledger_on_a_server_is_migrated_on_request_only(url: str) -> None:
+    """Others may use it with the version that made it."""
+    on_server, engine = url.startswith("postgresql"), _connect(parsed_url(url))
+    to_schema(engine, "0013")
+    if on_server:
+        failure = refused(url)
+        assert f"its schema is 0013, and this moorage needs {NEWEST}" in failure.detail
+        assert "`moorage ledger migrate`" in failure.suggestion
+    else:
+        open_database(url).dispose()
+    assert _schema(engine) == ("0013" if on_server else NEWEST)
+    migrate_database(url)
+    assert _schema(engine) == NEWEST
+    open_database(url).dispose()
+    engine.dispose()
