@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Literal
 
@@ -136,6 +136,15 @@ def judge_accelerators(facts: HostFacts, detect: bool = True) -> list[Check]:
         for trouble in facts.troubles
     ]
     return [fine("accelerators", counted or "none"), *troubles]
+
+
+def judge_avoided(avoided: Iterable[int], present: Iterable[int]) -> list[Check]:
+    """A hint at avoided accelerators that a host does not have; it may have lost them."""
+    if not (lacking := sorted({*avoided} - {*present})):
+        return []
+    found = f"{', '.join(map(str, lacking))}: the host shows no such accelerator"
+    fix = "Correct `avoid` in the fleet file if this is not the one that was meant."
+    return [Check(name="avoid", state="absent", found=found, fix=fix)]
 
 
 def judge_toolkit(facts: HostFacts, runtimes: tuple[str, ...]) -> list[Check]:

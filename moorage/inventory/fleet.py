@@ -274,6 +274,10 @@ class Fleet(InputValue):
         """Hosts that take no new placement on any accelerator."""
         return frozenset(one.host for one in self.avoid if not one.accelerators)
 
+    def avoided_accelerators(self, host: str) -> frozenset[int]:
+        """Indexes of a host's accelerators that take no new placement."""
+        return frozenset(at for one in self.avoid if one.host == host for at in one.accelerators)
+
 
 def at_site(fleet: Fleet, site: str) -> Fleet:
     """The hosts of a fleet that a site can reach, as a fleet.

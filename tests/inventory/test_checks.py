@@ -8,6 +8,7 @@ from moorage.common.units import GIB
 from moorage.inventory.checks import (
     Check,
     judge_accelerators,
+    judge_avoided,
     judge_bind,
     judge_clock,
     judge_disks,
@@ -105,6 +106,17 @@ def test_every_trouble_with_an_accelerator_is_a_finding() -> None:
 def test_accelerators_that_are_written_down_are_not_doubted() -> None:
     (check,) = judge_accelerators(facts(vendors={"NVIDIA": 2}), detect=False)
     assert not check.broken
+
+
+@pytest.mark.parametrize(
+    ("avoided", "found"), [([], []), ([1, 0], []), ([0, 8, 7], ["7, 8: the host shows no such"])]
+)
+def test_avoided_accelerators_that_a_host_lacks_are_named(
+    avoided: list[int], found: list[str]
+) -> None:
+    checks = judge_avoided(avoided, [0, 1])
+    assert [check.state for check in checks] == ["absent"] * len(found)
+    assert all(text in check.found for check, text in zip(checks, found, strict=True))
 
 
 @pytest.mark.parametrize(

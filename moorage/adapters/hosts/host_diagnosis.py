@@ -23,6 +23,7 @@ from moorage.inventory.checks import (
     broken,
     fine,
     judge_accelerators,
+    judge_avoided,
     judge_clock,
     judge_disks,
     judge_docker,
@@ -59,10 +60,10 @@ class HostDiagnosis:
 
 def diagnose_host(host: Host, fleet: Fleet) -> HostDiagnosis:
     """Check the host itself, without its connections to other hosts."""
-    return _diagnose_remote(host, fleet) if host.access.is_remote else _diagnose_local(host)
+    return _diagnose_remote(host, fleet) if host.access.is_remote else _diagnose_local(host, fleet)
 
 
-def _diagnose_local(host: Host) -> HostDiagnosis:
+def _diagnose_local(host: Host, fleet: Fleet) -> HostDiagnosis:
     """Check this machine, or a daemon on it. No helper is needed."""
     diagnosis, seen = HostDiagnosis(host), survey_host(host)
     if seen.unreachable:
@@ -71,6 +72,8 @@ def _diagnose_local(host: Host) -> HostDiagnosis:
         return diagnosis
     diagnosis.checks.append(fine("reachability", "this machine"))
     diagnosis.checks += check_accelerators(host, seen)
+    present = [item.index for item in seen.accelerators]
+    diagnosis.checks += judge_avoided(fleet.avoided_accelerators(host.name), present)
     if seen.docker:
         diagnosis.checks += _docker_here(host)
     else:
@@ -126,6 +129,9 @@ def _diagnose_remote(host: Host, fleet: Fleet) -> HostDiagnosis:
     diagnosis.image = image
     diagnosis.checks.append(fine("helper image", image))
     diagnosis.checks += judge_accelerators(facts, detect)
+    listed = facts.accelerators if host.accelerators == "auto" else host.accelerators
+    present = [item.index for item in listed]
+    diagnosis.checks += judge_avoided(fleet.avoided_accelerators(host.name), present)
     diagnosis.checks += judge_disks(facts.image_disk_free, facts.disk_free)
     diagnosis.port = _free_port(host, facts.ports)
     if not diagnosis.port:

@@ -71,7 +71,7 @@ def _without_avoided(host: HostSnapshot, fleet: Fleet) -> HostSnapshot:
         # If the host does not answer, that reason has precedence: a person has to repair it.
         why = f"avoided: {whole.reason or 'the fleet says so'}"
         return host.model_copy(update={"unreachable": host.unreachable or why})
-    avoided = {index for one in own for index in one.accelerators}
+    avoided = fleet.avoided_accelerators(host.name)
     usable = tuple(item for item in host.accelerators if item.index not in avoided)
     troubles = [
         f"accelerators {', '.join(map(str, one.accelerators))} are avoided: {one.reason}"
