@@ -158,6 +158,7 @@ ELSEWHERE = {
     "moorage/adapters/engines/load_client.py": "engines, under load",
     "moorage/adapters/prefect/approvals.py": "Prefect's API",
     "flows/serving.py": "Prefect's API",
+    "flows/notify.py": "services of notifications, through Prefect",
     "moorage/adapters/docker/client.py": "the Docker daemon",
     "moorage/adapters/docker/connection.py": "the Docker daemon",
     "moorage/adapters/docker/container_states.py": "the Docker daemon",
