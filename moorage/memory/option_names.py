@@ -19,7 +19,9 @@ class OptionNames:
         max_loras: Adapters in one batch.
         most_loras: Its default.
         slots_without_adapter: Slots of a batch for requests that name no adapter.
-        draft_method, draft_model, draft_tokens: Speculative decoding.
+        draft_method, draft_model: Speculative decoding.
+        draft_steps: Tokens that are drafted.
+        verified_tokens: Tokens that are verified at once, one more than are drafted.
     """
 
     numbers: Mapping[str, str]
@@ -34,7 +36,8 @@ class OptionNames:
     slots_without_adapter: int
     draft_method: str
     draft_model: tuple[str, ...]
-    draft_tokens: tuple[str, ...]
+    draft_steps: str
+    verified_tokens: str = ""
 
 
 VLLM = OptionNames(
@@ -61,7 +64,7 @@ VLLM = OptionNames(
     slots_without_adapter=0,
     draft_method="--spec-method",
     draft_model=("--spec-model",),
-    draft_tokens=("--spec-tokens",),
+    draft_steps="--spec-tokens",
 )
 
 SGLANG = OptionNames(
@@ -84,7 +87,8 @@ SGLANG = OptionNames(
     slots_without_adapter=1,
     draft_method="--speculative-algorithm",
     draft_model=("--speculative-draft-model-path", "--speculative-draft-model"),
-    draft_tokens=("--speculative-num-steps", "--speculative-num-draft-tokens"),
+    draft_steps="--speculative-num-steps",
+    verified_tokens="--speculative-num-draft-tokens",
 )
 """As of SGLang 0.5.23 (`arg_groups/fields`)."""
 

@@ -414,7 +414,9 @@ def _draft(spec: ModelSpec, names: OptionNames) -> DraftOptions | None:
     method = args.value(names.draft_method) or content.get("method")
     method = DRAFT_METHODS.get(str(method), method)
     model = args.value(*names.draft_model) or content.get("model")
-    number = args.whole_number(*names.draft_tokens) or content.get("num_speculative_tokens")
+    number = args.whole_number(names.draft_steps) or content.get("num_speculative_tokens")
+    if names.verified_tokens and (verified := args.whole_number(names.verified_tokens)):
+        number = verified - 1
     if method or model:
         steps = number if isinstance(number, int) else 1
         return DraftOptions(method=str(method or ""), model=str(model or ""), tokens=steps)

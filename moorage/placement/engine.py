@@ -217,7 +217,8 @@ PICTURES = "Name an image with vllm-omni in `engine.image`, or take a custom eng
 
 def require_mode(engine: EngineTraits, spec: ModelSpec, mode: Mode) -> None:
     """Raise `BAD_SPEC` if the engine, as the spec says, does not serve the model's mode."""
-    for switch in () if spec.engine.image else engine.switches_of_own_images:
+    official = not spec.engine.image and spec.engine.runtime != RuntimeName.PROCESS
+    for switch in engine.switches_of_own_images if official else ():
         if spec.engine.arguments.switch(switch):
             detail = f"engine.args: {switch} needs another image than the official one"
             raise Failure(Cause.BAD_SPEC, detail, suggestion=PICTURES)

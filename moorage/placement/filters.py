@@ -8,7 +8,7 @@ from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline.terms import by_baseline_rules
 from moorage.placement.explanation import Verdict
 from moorage.placement.fit import free_ports, port_refusal, ram_refusal
-from moorage.placement.links import join_refusal, meeting_refusal
+from moorage.placement.links import join_refusal, meeting_refusal, shares_network
 from moorage.placement.placement import CPU
 from moorage.placement.request import Request
 from moorage.placement.runtime import Hardware, alike, can_share_image, choose_runtime
@@ -193,8 +193,12 @@ class Filters:
         return view
 
     def _has_a_block(self, view: HostView) -> HostView:
-        if refusal := meeting_refusal(self._request, view.host):
-            raise refusal
+        spec = self._request.spec
+        contained = RuntimeName.DOCKER in view.host.runtimes and spec.engine.runtime != "process"
+        runtime = RuntimeName.DOCKER if contained else RuntimeName.PROCESS
+        if self._request.must_span or shares_network(spec, runtime):
+            if refusal := meeting_refusal(self._request, view.host):
+                raise refusal
         return view
 
     def _has_the_ram(self, view: HostView) -> HostView:

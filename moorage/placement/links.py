@@ -70,7 +70,7 @@ def join_seats(
     serving ports.
     """
     alone = len(seats) < 2
-    if alone and not all(_shares_network(request.spec, seat) for seat in seats):
+    if alone and not all(shares_network(request.spec, seat.runtime) for seat in seats):
         return tuple(seats)
     meeting = _meeting(request, seats, hosts)
     if alone:
@@ -100,8 +100,9 @@ def require_ports(spec: ModelSpec, fleet: Fleet, engine: EngineTraits) -> None:
     )
 
 
-def _shares_network(spec: ModelSpec, seat: Seat) -> bool:
-    in_container = seat.runtime == RuntimeName.DOCKER
+def shares_network(spec: ModelSpec, runtime: RuntimeName) -> bool:
+    """Whether the engine opens its ports on the host itself."""
+    in_container = runtime == RuntimeName.DOCKER
     return not in_container or spec.engine.container.network == NetworkMode.HOST
 
 
@@ -136,7 +137,7 @@ def _linked(
         (own,) = free_ports(host, 1, taken=held)
         links = Links(**{**shared, "own": own, "ray": ray})
         return {"role": Role.FOLLOWER, "position": at, "port": own, "links": links}
-    kinds = _kinds(request)
+    kinds = [kind for kind in _kinds(request) if not (meeting and kind == "master")]
     ports = dict(zip(kinds, free_ports(host, len(kinds), taken=(seat.port, *held)), strict=True))
     return {"role": Role.LEADER, "links": Links(**{**ports, **shared, "ray": ray})}
 

@@ -213,7 +213,8 @@ def _joint_verdict(request: Request, view: HostView, placed: bool) -> Verdict:
         return Verdict.of(name, refusal)
     if placed:
         return Verdict(name, note="could take part; other hosts were preferred")
-    note = f"could take part, but {request.hosts} hosts are requested and too few others can"
+    site = f" of its site ({view.host.site})" if view.host.site else ""
+    note = f"could take part, but {request.hosts} hosts are requested and too few others{site} can"
     return Verdict(name, Reason.TOO_FEW_HOSTS, note)
 
 

@@ -9,7 +9,7 @@ from pydantic import ByteSize, Field, ValidationInfo, field_validator, model_val
 
 from moorage.common.failures import Failure
 from moorage.common.units import GIB, MIB, Bytes
-from moorage.common.values import InputValue
+from moorage.common.values import RECORDED, InputValue
 from moorage.spec.arguments import EngineArguments, parse_entries
 from moorage.spec.container import ContainerSettings, IpcMode
 from moorage.spec.engine_names import EngineName, RuntimeName
@@ -189,8 +189,8 @@ class EngineSpec(InputValue):
 
     @field_validator("shm")
     @classmethod
-    def _check_shm(cls, shm: ByteSize) -> ByteSize:
-        if shm < MIB:  # somebody has counted in GiB; for 0, Docker would take its own 64 MiB
+    def _check_shm(cls, shm: ByteSize, info: ValidationInfo) -> ByteSize:
+        if shm < MIB and info.context != RECORDED:  # somebody has counted in GiB; for 0, Docker would take its own 64 MiB
             meant = f"{shm:d}GiB" if 0 < shm <= MOST_GIB else "10GiB"
             raise ValueError(f"at least 1MiB, such as {meant}; without a unit it counts bytes")
         return shm

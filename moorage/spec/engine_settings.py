@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
-from moorage.common.values import InputValue
+from moorage.common.values import RECORDED, InputValue
 from moorage.spec.patterns import check_secret_options, check_words
 
 KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -26,11 +26,18 @@ class VllmSettings(InputValue):
     )
     gpu_memory_utilization: float | None = Field(
         None,
-        gt=0,
+        ge=0,
         le=1,
         description="Share of each accelerator's memory (`--gpu-memory-utilization`), above 0 and"
         " at most 1. Empty = the smallest that serves the spec.",
     )
+
+    @field_validator("gpu_memory_utilization")
+    @classmethod
+    def _check_share(cls, share: float | None, info: ValidationInfo) -> float | None:
+        if share == 0 and info.context != RECORDED:
+            raise ValueError("above 0 and at most 1")
+        return share
 
     @field_validator("hf_overrides")
     @classmethod
@@ -111,7 +118,9 @@ class TritonSettings(InputValue):
 
     @field_validator("server_args")
     @classmethod
-    def _check_words(cls, words: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_words(cls, words: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        if info.context == RECORDED:
+            return words
         check_words(words)
         check_secret_options(words)
         for word in words:

@@ -83,9 +83,18 @@ class ConfigFiles:
         self._pem = pem
 
     def renew_certificate(self, options: GatewayOptions, admin: Admin) -> None:
-        """Take over the certificate's files once they have been renewed, without a pause."""
-        if options.tls_certificate and read_pem(options) != self._pem:
+        """Take over the certificate's files once they have been renewed, without a pause.
+
+        Raises:
+            Failure: `GATEWAY_REFUSED`; the former certificate stays in use.
+        """
+        if not options.tls_certificate or read_pem(options) == self._pem:
+            return
+        try:
             self.listen(options, admin)
+        except Failure:  # else an Envoy that starts later would not listen at all
+            self._write(listener_step(options, self._place.root, self._pem))
+            raise
 
     def tables(self) -> tuple[RoutingTable, ...]:
         """Tables whose clusters Envoy still has, oldest first; the last table is in force."""

@@ -39,6 +39,9 @@ POLL_SECONDS = 0.1
 START_SECONDS = 20.0
 LOCK_SECONDS = 30.0
 COUNT_SECONDS = 1.0
+RENEWAL_SECONDS = 10.0
+"""Pause after a renewed certificate could not be taken over."""
+
 ABANDONED_SECONDS = 10.0
 """How long a gateway without a row waits for `gateway down` here, before it ends by itself."""
 
@@ -74,7 +77,8 @@ class GatewayService:
         self._log = AccessLog(self._envoy.folder)
         self._used: dict[str, datetime] | None = None
         self._counted: LogPosition | None = None
-        self._next_count = self._next_look = 0.0
+        self._next_count = self._next_look = self._next_renewal = 0.0
+        self._renewal_problem = ""
         self._usage_counts = False
         self._admin: Admin | None = None
         self._options: GatewayOptions | None = None
@@ -133,11 +137,10 @@ class GatewayService:
         self._next_look = time.monotonic() + self._envoy.folder.pause_seconds
         if time.monotonic() >= self._next_count:
             self._next_count = time.monotonic() + COUNT_SECONDS
-            if self._options:
-                self._files.renew_certificate(self._options, self._admin)
             self._count_usage(self._admin)
             self._send_to_sleep(self._admin)
-        self._report(epoch, draining, "")
+            self._renew_certificate(self._admin)
+        self._report(epoch, draining, self._renewal_problem)
 
     def _keep_envoy(self) -> None:
         """Start Envoy with its current files unless it runs."""
@@ -168,6 +171,19 @@ class GatewayService:
         if table != self._table:
             self._files.apply(table, self._admin)
             self._table = table
+
+    def _renew_certificate(self, admin: Admin) -> None:
+        """Take over a renewed certificate; until that succeeds, the former one stays in use."""
+        if not self._options or time.monotonic() < self._next_renewal:
+            return
+        problem, self._renewal_problem = self._renewal_problem, ""
+        try:
+            self._files.renew_certificate(self._options, admin)
+        except Failure as failure:
+            self._next_renewal = time.monotonic() + RENEWAL_SECONDS
+            self._renewal_problem = redact(str(failure))
+            if self._renewal_problem != problem:
+                logger.warning(self._renewal_problem)
 
     def _wanted_options(self) -> GatewayOptions:
         """The options that the ledger records for the gateway.

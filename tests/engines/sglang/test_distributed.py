@@ -9,6 +9,7 @@ import pytest
 from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Reason
 from moorage.inventory.claims import Resource
+from moorage.placement.explanation import Verdict
 from moorage.placement.placement import Seat
 from moorage.placement.propose import NoFit
 from moorage.spec import EngineName
@@ -130,13 +131,26 @@ def test_such_ports_are_free_on_all_hosts_of_a_replica() -> None:
 
 def test_a_host_without_room_for_such_ports_is_refused() -> None:
     narrow = a_host(gpus=4, port_range=(40000, 40013))
+    engine = {"name": "sglang", "args": [DIVIDED]}
 
-    (verdict,) = placed(
-        a_spec(engine={"name": "sglang", "args": [DIVIDED]}), narrow, engine=EngineName.SGLANG
-    ).verdicts
+    def verdict(**container: str) -> Verdict:
+        spec = a_spec(engine={**engine, "container": container})
+        return placed(spec, narrow, engine=EngineName.SGLANG).verdicts[0]
 
-    assert verdict.refusal == Reason.PORT
-    assert "14 consecutive free ports of 40000-40013" in verdict.note
+    assert verdict().refusal is None
+    refused = verdict(network="host")
+    assert refused.refusal == Reason.PORT
+    assert "14 consecutive free ports of 40000-40013" in refused.note
+
+
+@pytest.mark.parametrize("last", [40014, 40015])
+def test_just_enough_ports_are_enough_over_hosts(last: int) -> None:
+    hosts = [
+        a_host(f"gpu-{at}", gpus=4, bind=f"10.0.0.{at}", port_range=(40000, last)) for at in (1, 2)
+    ]
+    args = ["--tensor-parallel-size", "8", "--attn-dp-size", "8"]
+    spec = a_spec(engine={"name": "sglang", "args": args}, placement={"hosts": 2})
+    assert len(placed(spec, *hosts, engine=EngineName.SGLANG).seats) == 2
 
 
 def test_the_ranks_of_one_host_meet_where_the_plan_says() -> None:
