@@ -1,16 +1,21 @@
 """Step image: choose the image, pin it to its digest, and pull it on the hosts."""
 
 import asyncio
-from functools import partial
 
 from moorage.adapters.docker.images import DockerImages, ensure_image
-from moorage.adapters.registry.pinning import credentials, current_digest, identify_image, pin_image
+from moorage.adapters.registry.pinning import (
+    current_digest,
+    identify_image,
+    pin_image,
+    pull_sources,
+)
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import LaunchPlan
 from moorage.engines.registry import ENGINES
 from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
+from moorage.inventory.registries import Registries
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.placement import Placed
 from moorage.placement.runtime import Hardware, shared_image
@@ -23,6 +28,8 @@ from tasks.context import settings
 from tasks.flow_task import flow_task
 from tasks.journal import step, within
 from tasks.map_hosts import HostCall, map_hosts
+
+NO_REGISTRIES = Registries.defaults()
 
 
 @flow_task("image", "choose the image for {placed.spec.name}")
@@ -100,7 +107,7 @@ async def pull_on(spec: ModelSpec, image: Image, host: HostSnapshot, alone: bool
             image,
             settings().locks,
             progress,
-            credentials=partial(credentials, host.registries, image.reference),
+            sources=pull_sources(image, host.registries),
             wait_seconds=deadline,
         )
 
@@ -144,10 +151,14 @@ def tracked_image(release: Release) -> Image | None:
     return None if fixed else image
 
 
-def restore_image(release: Release, part: LaunchPlan) -> None:
+def restore_image(
+    release: Release, part: LaunchPlan, registries: Registries = NO_REGISTRIES
+) -> None:
     """Pull the image of a part that is restarted, by its digest, where it has been removed.
 
-    Uses only the credentials of Docker's own login.
+    Args:
+        registries: The fleet's. Without them, only the registry that the release recorded is asked,
+            with Docker's own login.
     """
     addresses = {one.address for one in part.containers if one.runtime == RuntimeName.DOCKER}
     for address in sorted(addresses):
@@ -156,7 +167,7 @@ def restore_image(release: Release, part: LaunchPlan) -> None:
                 DockerImages(address),
                 release.image,
                 settings().locks,
-                credentials=lambda: None,
+                sources=pull_sources(release.image, registries),
                 wait_seconds=release.spec.readiness.deadlines.image_seconds,
             )
 
