@@ -29,8 +29,6 @@ from tasks.flow_task import flow_task
 from tasks.journal import step, within
 from tasks.map_hosts import HostCall, map_hosts
 
-NO_REGISTRIES = Registries.defaults()
-
 
 @flow_task("image", "choose the image for {placed.spec.name}")
 async def choose_image(placed: Placed) -> Image | None:
@@ -151,15 +149,12 @@ def tracked_image(release: Release) -> Image | None:
     return None if fixed else image
 
 
-def restore_image(
-    release: Release, part: LaunchPlan, registries: Registries = NO_REGISTRIES
-) -> None:
+def restore_image(release: Release, part: LaunchPlan) -> None:
     """Pull the image of a part that is restarted, by its digest, where it has been removed.
 
-    Args:
-        registries: The fleet's. Without them, only the registry that the release recorded is asked,
-            with Docker's own login.
+    Uses only the credentials of Docker's own login.
     """
+    registries = Registries.defaults()
     addresses = {one.address for one in part.containers if one.runtime == RuntimeName.DOCKER}
     for address in sorted(addresses):
         if release.image:

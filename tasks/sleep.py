@@ -26,7 +26,7 @@ from moorage.releases.release_row import ASLEEP, ReleaseRow
 from moorage.releases.states import ReleaseState
 from tasks.compare import recorded_reachability
 from tasks.context import ledger, routes, settings
-from tasks.image import NO_REGISTRIES, restore_image
+from tasks.image import restore_image
 from tasks.journal import step, tell
 from tasks.launch import AcceleratorStartLock
 from tasks.release import cause_of
@@ -70,8 +70,7 @@ async def wake(row: ReleaseRow, snapshot: FleetSnapshot) -> None:
         await run_uninterrupted(_claim, row, release, snapshot)
         if not await _wake_in_engines(row, release):
             await run_uninterrupted(stop_all, row.workloads, ABORT_SECONDS)
-            registries = next((one.registries for one in snapshot.hosts), NO_REGISTRIES)
-            await in_thread(restore_image, release, plan_of(row), registries)
+            await in_thread(restore_image, release, plan_of(row))
             await _start(row, release)
         await run_uninterrupted(routes().reopen, row.id, "woken")
 
