@@ -3,10 +3,14 @@
 import asyncio
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from functools import partial
 
 from moorage.adapters.docker.images import DockerImages, ensure_image
-from moorage.adapters.registry.pinning import credentials, current_digest, identify_image, pin_image
+from moorage.adapters.registry.pinning import (
+    current_digest,
+    identify_image,
+    pin_image,
+    pull_sources,
+)
 from moorage.adapters.system.threads import in_thread, variable_scope
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import LaunchPlan
@@ -31,7 +35,7 @@ _registries: ContextVar[Registries | None] = ContextVar("registries", default=No
 
 
 def registries_scope(registries: Registries) -> AbstractContextManager[None]:
-    """Let restarts of this block pull their images with a fleet's accounts."""
+    """Let restarts of this block pull their images from a fleet's registries, with its accounts."""
     return variable_scope(_registries, registries)
 
 
@@ -110,7 +114,7 @@ async def pull_on(spec: ModelSpec, image: Image, host: HostSnapshot, alone: bool
             image,
             settings().locks,
             progress,
-            credentials=partial(credentials, host.registries, image.reference),
+            sources=pull_sources(image, host.registries),
             wait_seconds=deadline,
         )
 
@@ -157,7 +161,7 @@ def tracked_image(release: Release) -> Image | None:
 def restore_image(release: Release, part: LaunchPlan) -> None:
     """Pull the image of a part that is restarted, by its digest, where it has been removed.
 
-    Uses the accounts of `registries_scope`, else the credentials of Docker's own login.
+    Uses the registries of `registries_scope`, else the recorded one with Docker's own login.
     """
     registries = _registries.get() or Registries.defaults()
     addresses = {one.address for one in part.containers if one.runtime == RuntimeName.DOCKER}
@@ -167,7 +171,7 @@ def restore_image(release: Release, part: LaunchPlan) -> None:
                 DockerImages(address),
                 release.image,
                 settings().locks,
-                credentials=partial(credentials, registries, release.image.reference),
+                sources=pull_sources(release.image, registries),
                 wait_seconds=release.spec.readiness.deadlines.image_seconds,
             )
 

@@ -1,7 +1,7 @@
 """Step stage: put complete, verified weights and cache folders on the placed hosts."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from moorage.adapters.system.threads import in_thread
 from moorage.adapters.transfer.bring_model import Delivery, bring
 from moorage.adapters.transfer.host_store import Staged
 from moorage.adapters.transfer.store_cleanup import Store, prune, stores_of
+from moorage.common.failures import Failure
 from moorage.common.units import human_bytes
 from moorage.engines.launch import LaunchPlan
 from moorage.images.image import Image
@@ -25,7 +26,7 @@ from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
 from moorage.models.assets import Asset, assets_of
 from moorage.models.pin import AssetRole
 from moorage.models.source import ResolvedModel, folder_of, join_companions
-from moorage.operations.stored_models import Stored, StoredState
+from moorage.operations.stored_models import Need, Stored, StoredState, shared_needs, sharing_hosts
 from moorage.placement.lending import lender_for
 from moorage.placement.placement import Placed
 from moorage.spec import ModelSpec, slug
@@ -194,6 +195,7 @@ class Fetched:
 
     Attributes:
         wanted: Models that the deploy may fetch into the stores.
+        everywhere: Stores of all hosts; some may be the same directory.
         complete: Models that were complete in a store, each with its host.
         image: Name of the deploy's image, without registry and folders; empty = it needs none.
         images: References and digests that each daemon had, by address.
@@ -201,6 +203,7 @@ class Fetched:
 
     wanted: frozenset[Shelved]
     stores: tuple[Store, ...]
+    everywhere: tuple[Store, ...]
     complete: frozenset[tuple[str, Shelved]]
     image: str
     images: dict[str, frozenset[str]]
@@ -210,17 +213,8 @@ class Fetched:
 
         Idempotent; does nothing when none was fetched.
         """
-        needs = ledger().releases.needs
         for store in self.stores:
-            going = [
-                one
-                for one in store.stored(needs())
-                if (place := _place(one)) in self.wanted
-                and (one.host, place) not in self.complete
-                and not one.used_by
-            ]
-            if going:
-                prune(store, going, needs)
+            self._remove_models(store)
         if ledger().releases.unfinished():
             return  # another deploy may be about to start a fetched image
         for address, before in self.images.items():
@@ -229,17 +223,57 @@ class Fetched:
                 if _last_part(name) == self.image:
                     images.remove(name)
 
+    def _remove_models(self, store: Store) -> None:
+        needs = ledger().releases.needs
+        going = [
+            one
+            for one in store.stored(needs())
+            if (place := _place(one)) in self.wanted
+            and (one.host, place) not in self.complete
+            and not one.used_by
+        ]
+        sharing = self._sharing_hosts(store, going, needs())
+
+        def needs_here() -> Sequence[Need]:
+            return shared_needs(needs(), store.host, sharing)
+
+        going = [
+            one
+            for one in going
+            if not any(need.concerns(one, store.host.__eq__) for need in needs_here())
+        ]
+        if going:
+            prune(store, going, needs_here)
+
+    def _sharing_hosts(
+        self, store: Store, models: Sequence[Stored], needs: Iterable[Need]
+    ) -> frozenset[str]:
+        """Other hosts that need one of the models, and whose store is or may be this directory."""
+        users = frozenset[str]().union(
+            *(need.hosts for need in needs for one in models if need.concerns(one, bool))
+        )
+        found, silent = list[Stored](), set[str]()
+        for other in self.everywhere:
+            if other is not store and other.host in users:
+                try:
+                    found += other.stored(())
+                except Failure:
+                    silent.add(other.host)
+        return sharing_hosts(models, found) | silent
+
 
 def before_fetching(placed: Placed, fleet: Fleet) -> Fetched:
     """The models and images that the placed hosts have now."""
     hosts = {seat.host for seat in placed.placement.seats}
-    stores = tuple(one for one in stores_of(fleet, settings()) if one.host in hosts)
+    everywhere = stores_of(fleet, settings())
+    stores = tuple(one for one in everywhere if one.host in hosts)
     stored = [one for store in stores for one in store.stored(())]
     image, daemons = wanted_image(placed)
     models = placed.model.parts
     return Fetched(
         wanted=frozenset((folder_name(one.source), one.revision) for one in models),
         stores=stores,
+        everywhere=everywhere,
         complete=frozenset(
             (one.host, _place(one)) for one in stored if one.state == StoredState.COMPLETE
         ),

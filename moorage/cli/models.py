@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -17,7 +17,15 @@ from moorage.cli.options import AsJson, FleetFile, fleet_of, open_ledger
 from moorage.cli.output import dump, err, out, print_table
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.units import human_bytes, parse_bytes
-from moorage.operations.stored_models import Stored, StoredState, to_prune
+from moorage.operations.stored_models import (
+    Need,
+    Stored,
+    StoredState,
+    shared_needs,
+    sharing_hosts,
+    to_prune,
+    with_shared_users,
+)
 
 LIST_SECONDS = 60.0
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
@@ -36,12 +44,12 @@ def models(
 ) -> None:
     """Show the stored models of every host: revision, size, last deploy, and users."""
     if context.invoked_subcommand is None:
-        _print(_stored(_stores(fleet, host)), as_json=as_json)
+        _print(_listing(fleet, host).chosen, as_json=as_json)
 
 
 def list_models(fleet: FleetFile = None, host: OneHost = None, as_json: AsJson = False) -> None:
     """Show the stored models of every host, as `moorage models` does."""
-    _print(_stored(_stores(fleet, host)), as_json=as_json)
+    _print(_listing(fleet, host).chosen, as_json=as_json)
 
 
 @commands.command("prune")
@@ -65,10 +73,10 @@ def prune_stores(
     """Remove unused models, the least recently deployed first."""
     if keep is None and older_than is None:
         raise Failure(Cause.BAD_SETTING, "pass --keep 500GiB or --older-than 30d")
-    stores = _stores(fleet, host)
     most, age = _bytes(keep), _seconds(older_than)
-    chosen = to_prune(_stored(stores), keep=most, older_than=age, now=time.time())
-    removed = _prune(stores, chosen) if yes else chosen
+    listing = _listing(fleet, host)
+    chosen = to_prune(listing.chosen, keep=most, older_than=age, now=time.time())
+    removed = _prune(listing, chosen) if yes else chosen
     _print(removed, as_json=as_json, empty="No unused model is over this limit.")
     if not as_json:
         size = human_bytes(sum(one.bytes for one in removed))
@@ -78,7 +86,7 @@ def prune_stores(
 @commands.command()
 def verify(fleet: FleetFile = None, host: OneHost = None, as_json: AsJson = False) -> None:
     """Compare every complete model with its checksums. Damaged files are downloaded again later."""
-    stores = _stores(fleet, host)
+    stores = _chosen_stores(stores_of(fleet_of(fleet), Settings()), host)
     answers = _ask_all(stores, _damage, WORK_SECONDS)
     checked: list[dict[str, Any]] = [
         {"host": store.host, "path": path, "damaged": bad}
@@ -96,8 +104,35 @@ def verify(fleet: FleetFile = None, host: OneHost = None, as_json: AsJson = Fals
         raise typer.Exit(ExitCode.MACHINE)
 
 
-def _stores(fleet: Path | None, host: str | None) -> tuple[Store, ...]:
+class _Listing(NamedTuple):
+    """The models in all stores; another host may use a model, too, where hosts share a store.
+
+    Attributes:
+        stores: The chosen stores.
+        silent: Hosts that did not answer.
+    """
+
+    stores: tuple[Store, ...]
+    models: tuple[Stored, ...]
+    silent: frozenset[str]
+
+    @property
+    def chosen(self) -> list[Stored]:
+        hosts = {store.host for store in self.stores}
+        return [one for one in self.models if one.host in hosts]
+
+
+def _listing(fleet: Path | None, host: str | None) -> _Listing:
     stores = stores_of(fleet_of(fleet), Settings())
+    chosen = _chosen_stores(stores, host)
+    needed = open_ledger().releases.needs()
+    answers = _ask_all(stores, lambda store: store.stored(needed), LIST_SECONDS, required=chosen)
+    silent = {store.host for store in stores} - {store.host for store, _ in answers}
+    models = [one for _, found in answers for one in found]
+    return _Listing(chosen, with_shared_users(models, needed, silent), frozenset(silent))
+
+
+def _chosen_stores(stores: tuple[Store, ...], host: str | None) -> tuple[Store, ...]:
     chosen = tuple(store for store in stores if host in (None, store.host))
     if not chosen:
         names = ", ".join(store.host for store in stores)
@@ -111,31 +146,38 @@ def _damage(store: Store) -> Any:
     return store.ask("verify", complete)
 
 
-def _stored(stores: Sequence[Store]) -> list[Stored]:
-    needed = open_ledger().releases.needs()
-    answers = _ask_all(stores, lambda store: store.stored(needed), LIST_SECONDS)
-    return [one for _, found in answers for one in found]
-
-
-def _prune(stores: Sequence[Store], chosen: Sequence[Stored]) -> list[Stored]:
+def _prune(listing: _Listing, chosen: Sequence[Stored]) -> list[Stored]:
     def work(store: Store) -> tuple[Stored, ...]:
         own = [one for one in chosen if one.host == store.host]
-        return prune(store, own, open_ledger().releases.needs) if own else ()
+        sharing = sharing_hosts(own, listing.models) | listing.silent
 
-    return [one for _, removed in _ask_all(stores, work, WORK_SECONDS) for one in removed]
+        def needs_now() -> Sequence[Need]:
+            return shared_needs(open_ledger().releases.needs(), store.host, sharing)
+
+        return prune(store, own, needs_now) if own else ()
+
+    return [one for _, removed in _ask_all(listing.stores, work, WORK_SECONDS) for one in removed]
 
 
 def _ask_all(
-    stores: Sequence[Store], work: Callable[[Store], Any], seconds: float
+    stores: Sequence[Store],
+    work: Callable[[Store], Any],
+    seconds: float,
+    required: Sequence[Store] = (),
 ) -> list[tuple[Store, Any]]:
-    """The stores that answer, with their answers; prints the hosts that do not."""
+    """The stores that answer, with their answers; prints the hosts that do not.
+
+    One of the required stores has to answer; default = all.
+    """
     answers = list(zip(stores, map_parallel(work, stores, seconds), strict=True))
     errors = [(store, answer) for store, answer in answers if isinstance(answer, Exception)]
     for store, error in errors:
         reason = error.detail if isinstance(error, Failure) else repr(error)
         err.print(f"skipped {store.host}: {reason}", markup=False, highlight=False)
-    if len(errors) == len(answers):
-        raise errors[0][1]
+    required = required or stores
+    lost = [error for store, error in errors if store in required]
+    if len(lost) == len(required):
+        raise lost[0]
     return [(store, answer) for store, answer in answers if not isinstance(answer, Exception)]
 
 

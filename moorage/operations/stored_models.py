@@ -1,7 +1,7 @@
 """Models in the hosts' stores, and the choice of models to remove."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from moorage.common.values import Value
@@ -73,6 +73,49 @@ class Need(Value):
 def needs(rows: Iterable[ReleaseRow], specs: Mapping[str, ModelSpec]) -> tuple[Need, ...]:
     """The models that these releases need; `specs` has the spec of each, by release id."""
     return tuple(need for row in rows for need in _needs(row, specs[row.id]))
+
+
+def with_shared_users(
+    stored: Sequence[Stored], needs: Sequence[Need], silent: Collection[str] = ()
+) -> tuple[Stored, ...]:
+    """The models of all stores, each with the users on hosts that have it in the same directory.
+
+    Args:
+        silent: Hosts that did not answer: their stores may be any of these directories.
+    """
+    users: dict[tuple[str, float], list[str]] = {}
+    for one in stored:
+        users.setdefault(_directory(one), []).extend(one.used_by)
+    found = []
+    for one in stored:
+        there = (need.release for need in needs if need.concerns(one, silent.__contains__))
+        used_by = tuple(dict.fromkeys((*users[_directory(one)], *there)))
+        found.append(one.model_copy(update={"used_by": used_by}))
+    return tuple(found)
+
+
+def sharing_hosts(models: Iterable[Stored], stored: Iterable[Stored]) -> frozenset[str]:
+    """The hosts that have one of the models in the same directory, out of all stored models."""
+    directories = set(map(_directory, models))
+    return frozenset(one.host for one in stored if _directory(one) in directories)
+
+
+def shared_needs(needs: Iterable[Need], host: str, sharing: Collection[str]) -> tuple[Need, ...]:
+    """The needs, where those of the hosts that share the store of `host` are needs of `host`."""
+    return tuple(
+        need.model_copy(update={"hosts": need.hosts | {host}})
+        if need.hosts.intersection(sharing)
+        else need
+        for need in needs
+    )
+
+
+def _directory(one: Stored) -> tuple[str, float]:
+    """Equal for a directory that several hosts list, as on NFS; copies differ in their times.
+
+    The time of an unfinished download changes, but its name has the key of one host.
+    """
+    return one.path, 0 if one.state == StoredState.PARTIAL else one.used
 
 
 def to_prune(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,12 @@ from typer.testing import CliRunner, Result
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.sources.store import Manifest, ModelStore
 from moorage.adapters.system.settings import Settings
+from moorage.adapters.transfer.store_cleanup import OwnStore
+from moorage.cli import models
 from moorage.cli.app import app
 from moorage.cli.output import WIDE, out
 from moorage.models.source import ModelFile, WeightSummary
+from moorage.operations.stored_models import Need, Stored
 from moorage.spec import ModelSpec
 
 DAY = 86_400
@@ -134,3 +138,20 @@ def test_a_host_that_is_away_keeps_nobody_from_verifying_the_others(home: Path) 
 def test_a_store_whose_models_may_all_stay_is_not_called_empty() -> None:
     done = run("prune", "--older-than", "99d")
     assert "No unused model is over this limit." in done.output
+
+
+def test_what_another_host_serves_from_the_same_store_stays(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two hosts with one directory, as on NFS: a container of one of them uses a model."""
+
+    class Busy(OwnStore):
+        def _users(self, stored: Stored, _: Sequence[Need]) -> Iterable[str]:
+            yield from ["container theirs"] if "old" in stored.path else []
+
+    both = (OwnStore("gpu-1", Settings()), Busy("gpu-2", Settings()))
+    monkeypatch.setattr(models, "stores_of", lambda *_: both)
+    prune = ("prune", "--older-than", "1h", "--host", "gpu-1", "--yes")
+    assert [one["source"] for one in listed(*prune)] == ["hf://acme/new"]
+    assert (home / "models/acme--old" / ("o" * 40)).is_dir()
+    assert {one["host"] for one in listed("--host", "gpu-1")} == {"gpu-1"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from moorage.adapters.sources.hub_client import HubClient
 from moorage.adapters.transfer.bring_model import job_of
-from moorage.adapters.transfer.host_store import HostStore
+from moorage.adapters.transfer.host_store import HostStore, workspace_name
 from moorage.inventory.access import Access
 from moorage.models.source import ModelFile, ResolvedModel, WeightSummary
 from tests.fleet.fleet import FleetHost, TestFleet
@@ -54,8 +54,15 @@ def stage(store: HostStore, wanted: ResolvedModel, url: str = "", seconds: float
     mirrors = (
         [HubClient(wanted.source.removeprefix("hf://"), url).mirror(wanted, 60)] if url else []
     )
-    job = job_of(wanted, mirrors, workers=4, seconds=seconds)
+    workspace = workspace_name(store._access, wanted.revision)
+    job = job_of(wanted, mirrors, workspace=workspace, workers=4, seconds=seconds)
     return store.stage(wanted, job, lambda *_: None, seconds).path
+
+
+def workspace_on(host: FleetHost, folder: str, commit: str) -> Path:
+    """Where a host assembles a model of `store_on`."""
+    name = workspace_name(Access(address=host.tls), commit)
+    return host.daemon.folder / "models" / folder / name
 
 
 def there(path: str) -> dict[str, bytes]:

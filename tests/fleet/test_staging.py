@@ -14,7 +14,16 @@ from moorage.common.failures import Cause, Failure
 from moorage.engines.labels import LABEL_HELPER
 from moorage.models.source import ModelFile
 from tests.fleet.fleet import FleetHost, TestFleet
-from tests.fleet.stores import WEIGHTS, contents, model, on_hub, stage, store_on, there
+from tests.fleet.stores import (
+    WEIGHTS,
+    contents,
+    model,
+    on_hub,
+    stage,
+    store_on,
+    there,
+    workspace_on,
+)
 from tests.hub.faults import Fault
 from tests.hub.server import Hub
 from tests.waiting import until
@@ -62,7 +71,7 @@ def test_a_killed_stager_costs_only_the_rest(equipped: TestFleet, hub: Hub) -> N
     commit = hub.push(repo, contents(2_000_000))
     wanted, store = on_hub(hub, repo), store_on(equipped, host)
     hub.fail(WEIGHTS, Fault(pause=0.01))
-    growing = host.daemon.folder / "models/acme--slow" / f"{commit}.partial/.incomplete" / WEIGHTS
+    growing = workspace_on(host, "acme--slow", commit) / ".incomplete" / WEIGHTS
     caught: list[Failure] = []
 
     def work() -> None:

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from moorage.adapters.transfer.host_store import workspace_name
 from moorage.common.failures import Cause, Failure
+from moorage.inventory.access import Access
 from tests.e2e.conftest import container_engine, prefect_server, tiny_llama, workplace
 from tests.e2e.workplace import Workplace
 from tests.fleet.commands import run
@@ -26,6 +28,7 @@ from tests.fleet.stores import (
     stage,
     store_on,
     there,
+    workspace_on,
 )
 from tests.hub.faults import Fault
 from tests.hub.server import Hub
@@ -84,7 +87,7 @@ def test_a_disk_that_a_stranger_fills_half_way(
     files = {one.name: one.read_bytes() for one in place.model.iterdir()} | {WEIGHTS: weights}
     commit = hub.push(REPO, files)
     store = small_disk / "store/models/acme--drilled"
-    growing = store / f"{commit}.partial/.incomplete" / WEIGHTS
+    growing = store / workspace_name(Access(address=first.tls), commit) / ".incomplete" / WEIGHTS
     hub.fail(WEIGHTS, Fault(pause=0.002))
 
     filled = place.start("deploy", spec(place, lifecycle_image, "w1", "filled"), "--json")
@@ -123,9 +126,7 @@ def test_a_server_that_ignores_ranges_does_not_spoil_what_goes_on(
 ) -> None:
     host, wanted = equipped.hosts[1], on_hub(hub, REPO)
     whole = hub.commits[REPO][wanted.revision]
-    growing = (
-        host.daemon.folder / f"models/acme--drilled/{wanted.revision}.partial/.incomplete" / WEIGHTS
-    )
+    growing = workspace_on(host, "acme--drilled", wanted.revision) / ".incomplete" / WEIGHTS
     growing.parent.mkdir(parents=True)
     growing.write_bytes(whole[WEIGHTS][:700_000])
     hub.fail(WEIGHTS, Fault(ignore_range=True))

@@ -21,7 +21,7 @@ from moorage.inventory.access import Access
 from moorage.inventory.model_store import model_directory
 from tests.fleet.fleet import FleetHost, TestFleet
 from tests.fleet.sites import HELPER
-from tests.fleet.stores import WEIGHTS, contents, on_hub, stage, store_on, there
+from tests.fleet.stores import WEIGHTS, contents, on_hub, stage, store_on, there, workspace_on
 from tests.hub.faults import Fault
 from tests.hub.server import Hub
 from tests.waiting import until
@@ -67,7 +67,7 @@ def growing(fleet: TestFleet, hub: Hub) -> dict[tuple[str, str], int]:
     for host in fleet.hosts:
         for repo in REPOS:
             (commit,) = hub.commits[repo]
-            place = folder(host) / repo.replace("/", "--") / f"{commit}.partial"
+            place = workspace_on(host, repo.replace("/", "--"), commit)
             sizes = [
                 path.stat().st_size if path.exists() else 0
                 for path in (place / WEIGHTS, place / ".incomplete" / WEIGHTS)

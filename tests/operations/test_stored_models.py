@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from moorage.inventory.model_store import folder_name
-from moorage.operations.stored_models import Need, Stored, to_prune
+from moorage.operations.stored_models import (
+    Need,
+    Stored,
+    shared_needs,
+    sharing_hosts,
+    to_prune,
+    with_shared_users,
+)
 
 DAY = 86_400.0
 NOW = 100 * DAY
@@ -95,3 +104,35 @@ def test_a_release_that_has_not_chosen_its_files_needs_all_of_its_source(
 def test_hosts_that_share_a_store_need_it_together() -> None:
     here = stored("old", 1, path="models/acme--old/abc")
     assert need(hosts={"b", "c"}).concerns(here, {"a", "b"}.__contains__)
+
+
+PARTIAL = "models/acme--old/abc.0123456789ab.partial"
+
+
+@pytest.mark.parametrize(
+    ("theirs", "silent", "shared"),
+    [
+        ({"age": 1}, (), True),
+        ({"age": 2}, (), False),
+        ({"age": 1, "path": "models/acme--other/abc"}, (), False),
+        ({"age": 2}, ("b",), True),
+    ],
+    ids=["one directory", "a copy", "another model", "a host that is away"],
+)
+def test_what_another_host_of_the_store_needs_is_used(
+    theirs: dict[str, Any], silent: tuple[str, ...], shared: bool
+) -> None:
+    here = stored("old", 1, path="models/acme--old/abc")
+    there = stored("old", **{"path": "models/acme--old/abc", **theirs}, host="b", used_by=("x",))
+    needed = [need(release="x", hosts={"b"})]
+    listed = (here,) if silent else (here, there)
+    assert with_shared_users(listed, needed, silent)[0].used_by == (("x",) if shared else ())
+    sharing = sharing_hosts([here], listed).union(silent)
+    assert any(one.concerns(here, HERE) for one in shared_needs(needed, "a", sharing)) is shared
+
+
+def test_a_download_into_a_shared_store_is_used_although_it_grows() -> None:
+    fields = {"path": PARTIAL, "state": "partial"}
+    loading = stored("old", 0, **fields, host="b", used_by=("a download",))
+    found = with_shared_users([stored("old", 1, **fields), loading], ())
+    assert [one.used_by for one in found] == [("a download",)] * 2

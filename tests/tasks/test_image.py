@@ -12,9 +12,10 @@ from uuid import uuid4
 import docker
 import pytest
 
-from moorage.adapters.docker.images import DockerImages
+from moorage.adapters.docker.images import DockerImages, local_name
 from moorage.adapters.secrets import read_secrets
 from moorage.common.failures import Cause, ExitCode, Failure
+from moorage.common.values import Origin
 from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.registries import Registries
@@ -178,6 +179,28 @@ async def test_a_release_that_starts_again_has_the_same_image_again(
     there = DockerImages("local").find(image.pinned)
     assert there
     assert (there.identity, there.digests) == (image.identity, (first,))
+
+
+async def test_an_earlier_image_comes_from_the_mirror_that_its_registry_has_by_now(
+    registry: LocalRegistry,
+) -> None:
+    """It was pulled from Docker Hub; its name stays, although the host has it under another one."""
+    digest, _ = upload_image(registry, "hub/team/old", TAG, layer(10), architecture=ARCHITECTURE)
+    recorded = Image(
+        reference=f"team/old:{TAG}", digest=digest, origin=Origin.USER, reason="engine.image"
+    )
+    registries = {"default": f"{registry.host}/hub"}
+    target = a_release(image=recorded)
+    image = await pull_image.fn(wanted(recorded.reference, registries=registries), target)
+    assert image
+    assert image.pinned == f"team/old@{digest}"
+    assert DockerImages("local").find(image.pinned, by_digest=True)
+    client = docker.from_env()
+    container = client.containers.create(local_name(client, image.pinned), ["/never-started"])
+    container.remove()
+    there = DockerImages("local").find(f"{registry.host}/hub/team/old@{digest}")
+    assert there
+    assert there.identity == image.identity
 
 
 async def test_what_was_built_on_the_host_needs_no_registry() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from moorage.adapters.docker.images import PullSource
 from moorage.adapters.ledger.locks import this_process
 from moorage.adapters.ledger.releases import Releases
 from moorage.adapters.registry.connection import Credentials
@@ -80,8 +81,8 @@ async def test_a_restart_pulls_with_the_accounts_of_the_fleet(
     monkeypatch.setenv("MIRROR_PASSWORD", "sesame")
     used = list[Any]()
 
-    def ensure_image(*_: object, credentials: Callable[[], Any], **__: object) -> None:
-        used.append(credentials())
+    def ensure_image(*_: object, sources: Sequence[PullSource], **__: object) -> None:
+        used.extend(source.credentials() for source in sources)
 
     monkeypatch.setattr(image, "ensure_image", ensure_image)
     login = {"registry": "r.example.com", "username": "robot", "password": "MIRROR_PASSWORD"}

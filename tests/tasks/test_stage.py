@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 from moorage.adapters.sources.store import Manifest
+from moorage.adapters.system.settings import Settings
+from moorage.adapters.transfer.store_cleanup import OwnStore
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet, Host
 from moorage.inventory.model_store import MANIFEST, folder_name
 from moorage.models.source import ResolvedModel
+from moorage.operations.stored_models import Need
 from moorage.placement.placement import Placed
 from moorage.releases.states import ReleaseState
 from moorage.spec import ModelSpec
@@ -116,6 +119,25 @@ def test_what_another_release_needs_stays(tmp_path: Path, daemon: Daemon) -> Non
     found.remove()
     assert not brought.exists()
     assert "vllm/vllm-openai:v1" in daemon.there, "a container uses it"
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_what_a_release_on_another_host_of_the_store_needs_stays(
+    tmp_path: Path, daemon: Daemon, monkeypatch: pytest.MonkeyPatch, shared: bool
+) -> None:
+    assert daemon
+    homes = tmp_path, tmp_path if shared else tmp_path / "elsewhere"
+    names = "gpu-1", "gpu-2"
+    here, there = (
+        OwnStore(name, Settings(home=home), {*names} - {name})
+        for name, home in zip(names, homes, strict=True)
+    )
+    monkeypatch.setattr(stage, "stores_of", lambda *_: (here, there))
+    found, brought = before(), stored(tmp_path, NEW)
+    need = Need(release="x.v1", folder="org--tiny", revision=NEW, hosts=frozenset({"gpu-2"}))
+    monkeypatch.setattr(type(ledger().releases), "needs", lambda _: (need,))
+    found.remove()
+    assert brought.exists() is shared
 
 
 @pytest.mark.parametrize("kept", [True, False])

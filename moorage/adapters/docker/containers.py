@@ -12,6 +12,7 @@ from moorage.adapters.docker.client import CONFLICT, daemon, require_device_requ
 from moorage.adapters.docker.container_options import container_arguments, deliver
 from moorage.adapters.docker.container_states import belongs, observe_containers
 from moorage.adapters.docker.errors import start_failure
+from moorage.adapters.docker.images import local_name
 from moorage.adapters.engines.engine_folders import make_cache_folders
 from moorage.adapters.hosts.observation import Observation, log_of_container
 from moorage.adapters.secrets import redact
@@ -46,7 +47,7 @@ class DockerRuntime:
             self._clear(client, spec)
             if not parse_access(self.address).is_remote:
                 make_cache_folders(spec)
-            arguments = container_arguments(spec)
+            arguments = container_arguments(spec) | {"image": local_name(client, spec.image)}
             if arguments["device_requests"]:
                 require_device_requests(client, spec.host)
             try:
@@ -98,7 +99,7 @@ class DockerRuntime:
         with daemon(self.address, RUN_TIMEOUT_SECONDS) as client:
             try:
                 container = client.containers.create(
-                    image,
+                    local_name(client, image),
                     arguments,
                     entrypoint=[program],
                     network_mode="none",

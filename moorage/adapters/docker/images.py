@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,11 +20,23 @@ from moorage.inventory.access import parse_access
 from moorage.spec.image_reference import DEFAULT_TAG, familiar, parse_reference, repository
 
 if TYPE_CHECKING:
+    from docker import DockerClient
+
     from moorage.adapters.registry.connection import Credentials
 
 PULL_TIMEOUT_SECONDS = 3600
 ANSWER_SECONDS = 10
 """Limit for the answer of a daemon that is pulling."""
+
+OF_REGISTRY = {
+    Cause.IMAGE_MISSING,
+    Cause.IMAGE_PULL_FAILED,
+    Cause.REGISTRY_RATE_LIMITED,
+    Cause.REGISTRY_UNAUTHORIZED,
+    Cause.REGISTRY_UNAVAILABLE,
+    Cause.REGISTRY_UNTRUSTED,
+}
+"""Causes of a failed pull after which another registry may serve the same digest."""
 
 LABEL_LACKS = "moorage.lacks"
 """Label of an image: words of `LACKABLE` for its missing parts, separated by commas."""
@@ -44,6 +56,17 @@ class LocalImage(NamedTuple):
     digests: tuple[str, ...] = ()
     architecture: str = ""
     lacks: tuple[str, ...] = ()
+
+
+class PullSource(NamedTuple):
+    """A reference of an image in one registry.
+
+    Attributes:
+        credentials: Returns the account of the registry, if any; called before a pull.
+    """
+
+    reference: str
+    credentials: Callable[[], Credentials | None]
 
 
 class DockerImages:
@@ -77,11 +100,16 @@ class DockerImages:
             for image in answer.json()["Images"] or ()
         )
 
-    def find(self, reference: str) -> LocalImage | None:
-        """An image by tag, digest or id; None when it is missing."""
+    def find(self, reference: str, *, by_digest: bool = False) -> LocalImage | None:
+        """An image by tag, digest or id; None when it is missing.
+
+        Args:
+            by_digest: Whether an image with the digest of the reference counts in any repository.
+        """
         with daemon(self.address) as client:
             try:
-                attributes = client.images.get(reference).attrs
+                name = local_name(client, reference) if by_digest else reference
+                attributes = client.images.get(name).attrs
             except ImageNotFound:
                 return None
             except APIError as error:
@@ -148,6 +176,21 @@ class DockerImages:
             client.images.get(pinned).tag(wanted.name, tag=wanted.tag or DEFAULT_TAG)
 
 
+def local_name(client: DockerClient, reference: str) -> str:
+    """The name by which a daemon knows an image; it may be pulled from another registry.
+
+    A digest stands for the same content everywhere, but a daemon finds it in the repository only
+    that it pulled from, and lets nobody name it otherwise.
+    """
+    digest = parse_reference(reference).digest
+    images = client.api.images() if digest else []
+    known = {name: image["Id"] for image in images for name in image.get("RepoDigests") or ()}
+    if familiar(reference) in map(familiar, known):
+        return reference
+    same = (identity for name, identity in known.items() if name.endswith(f"@{digest}"))
+    return next(same, reference)
+
+
 def _names(image: Mapping[str, Any]) -> frozenset[str]:
     """References and digests of a listed image, as the daemon and as people write them."""
     names = [name for key in ("RepoTags", "RepoDigests") for name in image.get(key) or ()]
@@ -192,37 +235,75 @@ def ensure_image(
     locks: Path,
     on_progress: Callable[[int, int], None] = lambda _done, _total: None,
     *,
-    credentials: Callable[[], Credentials | None],
+    sources: Sequence[PullSource],
     wait_seconds: float,
 ) -> None:
-    """Pull an image that the host lacks; call it in a thread.
+    """Pull an image that the host lacks, from the first source that has it; call it in a thread.
 
     A concurrent call for the same image and host waits for the pull, then finds the image.
 
     Args:
         image: The image. Its digest, if known, selects it, so that every host gets the same image.
         locks: Folder that all flows of this machine share.
-        credentials: Returns the account of the registry, if any; called before a pull.
+        sources: Its references, the preferred one first; several only if its digest is known.
         wait_seconds: How long to wait for the pull of another process.
 
     Raises:
-        Failure: `IMAGE_MISSING`, `IMAGE_PULL_FAILED` and the like, or `IMAGE_PULL_TIMEOUT`.
+        Failure: `IMAGE_MISSING`, `IMAGE_PULL_FAILED` and the like, or `IMAGE_PULL_TIMEOUT`. When
+            no source has it, the cause of the last one with all reasons.
     """
-    wanted = image.portable
-    if images.find(wanted):
+    places = {_at(image, one).portable for one in sources}
+    if any(map(images.find, places)):
         return
     locks.mkdir(parents=True, exist_ok=True)
-    name = hashlib.sha256(f"{images.address} {wanted}".encode()).hexdigest()[:24]
+    name = hashlib.sha256(f"{images.address} {image.portable}".encode()).hexdigest()[:24]
     try:
         with FileLock(locks / f"pull-{name}.lock", timeout=wait_seconds):
-            if images.find(wanted):
-                return
-            images.pull(wanted, on_progress, credentials())
-            if wanted != image.reference and not parse_reference(image.reference).digest:
-                images.tag(wanted, image.reference)
+            if not any(map(images.find, places)):
+                _pull_or_reuse(images, image, sources, on_progress)
     except Timeout as error:
         detail = f"{image.reference}: another pull of it did not end within {wait_seconds:g} s"
         raise Failure(Cause.IMAGE_PULL_TIMEOUT, detail) from error
+
+
+def _at(image: Image, source: PullSource) -> Image:
+    return image.model_copy(update={"reference": source.reference})
+
+
+def _pull_or_reuse(
+    images: DockerImages,
+    image: Image,
+    sources: Sequence[PullSource],
+    on_progress: Callable[[int, int], None],
+) -> None:
+    """Pull an image; if that fails, one with the same digest from another registry will do."""
+    try:
+        _pull_first(images, image, sources, on_progress)
+    except Failure:
+        if not image.digest or images.find(image.portable, by_digest=True) is None:
+            raise
+
+
+def _pull_first(
+    images: DockerImages,
+    image: Image,
+    sources: Sequence[PullSource],
+    on_progress: Callable[[int, int], None],
+) -> None:
+    failures: list[Failure] = []
+    for source in sources:
+        wanted = _at(image, source).portable
+        try:
+            images.pull(wanted, on_progress, source.credentials())
+        except Failure as failure:
+            if failure.cause not in OF_REGISTRY or source is sources[-1]:
+                details = "; ".join(one.detail for one in (*failures, failure))
+                raise Failure(failure.cause, details, suggestion=failure.suggestion) from failure
+            failures.append(failure)
+            continue
+        if wanted != source.reference and not parse_reference(source.reference).digest:
+            images.tag(wanted, source.reference)
+        return
 
 
 def _lacks(labels: Mapping[str, str]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from moorage.adapters.docker.images import DockerImages, LocalImage, ensure_image
+from moorage.adapters.docker.images import DockerImages, LocalImage, PullSource, ensure_image
 from moorage.adapters.secrets import read_secrets
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
@@ -62,15 +62,26 @@ def present_image(image: Image, host: HostSnapshot, wait_seconds: float) -> Imag
         Failure: As `pin_image`, `ensure_image` and `identify_image`.
     """
     pinned = pin_image(image, host)
-    account = partial(credentials, host.registries, pinned.reference)
     ensure_image(
         DockerImages(host.address),
         pinned,
         Settings().locks,
-        credentials=account,
+        sources=pull_sources(pinned, host.registries),
         wait_seconds=wait_seconds,
     )
     return identify_image(pinned, host)
+
+
+def pull_sources(image: Image, registries: Registries) -> tuple[PullSource, ...]:
+    """Where hosts with these registries may pull an image; last, where it was pinned.
+
+    An image without a digest has one source: a tag may stand for different images elsewhere.
+    """
+    places = registries.places(image.reference) if image.digest else ()
+    return tuple(
+        PullSource(place, partial(credentials, registries, place))
+        for place in dict.fromkeys((*places, image.reference))
+    )
 
 
 def identify_image(image: Image, host: HostSnapshot) -> Image:
@@ -79,7 +90,7 @@ def identify_image(image: Image, host: HostSnapshot) -> Image:
     Raises:
         Failure: `NO_IMAGE` when it is built for another architecture.
     """
-    local = DockerImages(host.address).find(image.pinned)
+    local = DockerImages(host.address).find(image.pinned, by_digest=True)
     if local is None:
         return image
     digest = image.digest or next(iter(local.digests), "")
@@ -108,7 +119,11 @@ def credentials(registries: Registries, place: str) -> Credentials | None:
 
 
 def _refresh(image: Image, local: LocalImage, places: tuple[str, ...], host: HostSnapshot) -> Image:
-    """The host's image, or the registry's image if the tag has moved to it."""
+    """The host's image, or the registry's image if the tag has moved to it.
+
+    An image that the host has from elsewhere, as from before a mirror was configured, gets its
+    reference in the registry: other hosts pull it from there.
+    """
     named = parse_reference(image.reference).digest
     digest = named or next(iter(local.digests), "")
     update = {"identity": local.identity, "digest": digest, "lacks": local.lacks}
@@ -121,7 +136,8 @@ def _refresh(image: Image, local: LocalImage, places: tuple[str, ...], host: Hos
         reason = f"{image.reason}{UNCHECKED} {failure.detail}"
         return image.model_copy(update={"reason": reason})
     if found.digest in local.digests:
-        return image.model_copy(update={"digest": found.digest})
+        place = image.reference if image.reference in places else found.reference
+        return image.model_copy(update={"reference": place, "digest": found.digest})
     return image.model_copy(
         update={
             "reference": found.reference,

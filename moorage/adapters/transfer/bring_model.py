@@ -28,7 +28,7 @@ from moorage.adapters.docker.helper import (
 )
 from moorage.adapters.sources.store import Manifest, file_record
 from moorage.adapters.transfer import bundle, lending_program
-from moorage.adapters.transfer.host_store import HostStore, Staged, last_report
+from moorage.adapters.transfer.host_store import HostStore, Staged, last_report, workspace_name
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import host_port
 from moorage.inventory.access import Access, parse_access
@@ -89,6 +89,7 @@ def bring(
         job = job_of(
             model,
             mirrors,
+            workspace=workspace_name(access, model.revision),
             workers=delivery.workers,
             seconds=deadline_seconds,
             proxies=proxies_for(access),
@@ -110,6 +111,7 @@ def job_of(
     model: ResolvedModel,
     mirrors: Sequence[dict[str, Any]],
     *,
+    workspace: str,
     workers: int,
     seconds: float,
     proxies: Mapping[str, str] = MappingProxyType({}),
@@ -122,6 +124,7 @@ def job_of(
         "store": STORE,
         "folder": folder_name(model.source),
         "commit": model.revision,
+        "workspace": workspace,
         "files": [file_record(file) for file in model.files],
         "manifest": Manifest.model_validate(model, from_attributes=True).model_dump_json(indent=1),
         "mirrors": list(mirrors),

@@ -1,6 +1,7 @@
 """Checks of the files in a store, for this machine and for hosts; standard library only."""
 
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -11,6 +12,9 @@ from moorage.adapters.transfer.checksum import File, mismatch, size_of
 MANIFEST = ".moorage.json"
 STAMPS = ".moorage.stamps.json"
 """File with the sizes and modification times that the model's files had when verified."""
+
+OCCUPIED = {errno.EEXIST, errno.ENOTEMPTY}
+"""Errors of a rename to a directory with content."""
 
 
 def damaged_files(folder: str, files: list[File], *, thorough: bool = False) -> list[File]:
@@ -40,6 +44,11 @@ def is_whole(folder: str, files: list[File]) -> bool:
     return True
 
 
+def is_complete(folder: str, files: list[File]) -> bool:
+    """Whether a directory was published, and is unchanged."""
+    return os.path.exists(os.path.join(folder, MANIFEST)) and is_whole(folder, files)
+
+
 def manifest_files(folder: str) -> list[File]:
     """Files in a directory's manifest, with SHA-256 sums that the source did not announce."""
     listed = read_json(os.path.join(folder, MANIFEST)).get("files", [])
@@ -47,11 +56,22 @@ def manifest_files(folder: str) -> list[File]:
 
 
 def publish(workspace: str, place: str, manifest: str, files: list[File]) -> None:
-    """Rename a workspace, in which every file is verified, to the complete directory."""
+    """Rename a workspace, in which every file is verified, to the complete directory.
+
+    If another host published the same files meanwhile, theirs stay: an engine may read them.
+    """
     write(os.path.join(workspace, MANIFEST), manifest)
     write_stamps(workspace, files)
-    shutil.rmtree(place, ignore_errors=True)
-    os.rename(workspace, place)
+    try:
+        os.rename(workspace, place)
+    except OSError as error:
+        if error.errno not in OCCUPIED:
+            raise
+        if is_complete(place, files):
+            shutil.rmtree(workspace, ignore_errors=True)
+            return
+        shutil.rmtree(place, ignore_errors=True)
+        os.rename(workspace, place)
 
 
 def write_stamps(folder: str, files: list[File]) -> None:

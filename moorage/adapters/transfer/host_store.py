@@ -2,8 +2,9 @@
 
 A helper container on the host downloads the model, so weights go from the hub to the host directly.
 The container is named after the model's directory: another process that stages the same model finds
-it and waits. The container continues when this machine loses the host, and the next caller finds
-its result. Files of a local directory are sent to the container before it starts.
+it and waits. Its workspace is named after the host: where hosts share a store, two containers never
+write to the same file. The container continues when this machine loses the host, and the next
+caller finds its result. Files of a local directory are sent to the container before it starts.
 """
 
 import atexit
@@ -31,6 +32,7 @@ from moorage.adapters.docker.client import (
 from moorage.adapters.docker.errors import reach_failure
 from moorage.adapters.docker.helper import PYTHON, helper_options, start_with_input
 from moorage.adapters.hosts.observation import log_of_container
+from moorage.adapters.sources.store import INCOMPLETE
 from moorage.adapters.transfer import (
     bundle,
     checksum,
@@ -67,7 +69,6 @@ SENT_SECONDS = 5.0
 """Interval between counts of the sent bytes; a count takes a request for each file."""
 
 PIECE = 1 << 20
-PARTIAL, INCOMPLETE = ".partial", ".partial/.incomplete"
 
 PROGRAM = bundle(
     program,
@@ -164,7 +165,7 @@ class HostStore:
         Returns:
             Its last line of output; None if it vanished, was never started, or exited earlier.
         """
-        sending = _Sending(model)
+        sending = _Sending(model, workspace_in_container(self._access, model))
         while found := self._find(name):
             container, report = found
             state = container.attrs["State"]
@@ -217,6 +218,11 @@ def staging_name(path: str) -> str:
     return f"moorage-stage-{hashlib.sha256(path.encode()).hexdigest()[:16]}"
 
 
+def workspace_name(access: Access, revision: str) -> str:
+    """Name of the directory in which a host assembles a model; it finds its own again."""
+    return f"{revision}.{hashlib.sha256(access.address.encode()).hexdigest()[:12]}.partial"
+
+
 def last_report(container: Container) -> dict[str, Any]:
     """Last line of a program's output; a line that is not JSON comes as `detail`."""
     lines = log_of_container(container, 1).strip().splitlines()
@@ -265,10 +271,11 @@ def hand_over(access: Access, container: Container, model: ResolvedModel) -> Non
     home = model_directory(STORE, model.source, model.revision)
     if _size(container, f"{home}/{MANIFEST}") >= 0:
         return
+    workspace = workspace_in_container(access, model)
     patient = connect(access, READ_SECONDS).api
     for file in model.files:
-        if _bytes_of(container, home, file) != file.size:
-            target = f"{home}{INCOMPLETE}/{file.name}".removeprefix(STORE)
+        if _bytes_of(container, workspace, file) != file.size:
+            target = f"{workspace}/{INCOMPLETE}/{file.name}".removeprefix(STORE)
             patient.put_archive(str(container.id), STORE, parcel(model, file, target))
 
 
@@ -278,8 +285,8 @@ class _Sending:
     It counts from its own beginning: the host's clock may be wrong.
     """
 
-    def __init__(self, model: ResolvedModel) -> None:
-        self._model = model
+    def __init__(self, model: ResolvedModel, workspace: str) -> None:
+        self._model, self._workspace = model, workspace
         self._sent, self._grew, self._looked = -1, time.monotonic(), -math.inf
 
     def is_active(self, container: Container) -> bool:
@@ -287,9 +294,9 @@ class _Sending:
         now = time.monotonic()
         if is_local(self._model.source) and now - self._looked >= SENT_SECONDS:
             self._looked, sent = now, self._sent
-            home = model_directory(STORE, self._model.source, self._model.revision)
+            files, workspace = self._model.files, self._workspace
             with contextlib.suppress(*DAEMON_ERRORS):
-                sent = sum(max(0, _bytes_of(container, home, file)) for file in self._model.files)
+                sent = sum(max(0, _bytes_of(container, workspace, file)) for file in files)
             if sent != self._sent:
                 self._sent, self._grew = sent, now
         return now - self._grew <= FED_SECONDS
@@ -319,9 +326,15 @@ def parcel(model: ResolvedModel, file: ModelFile, target: str) -> Iterator[bytes
     yield bytes(-file.size % tarfile.BLOCKSIZE + 2 * tarfile.BLOCKSIZE)
 
 
-def _bytes_of(container: Container, home: str, file: ModelFile) -> int:
+def workspace_in_container(access: Access, model: ResolvedModel) -> str:
+    """Path of a host's workspace of a model in a staging container."""
+    return model_directory(STORE, model.source, workspace_name(access, model.revision))
+
+
+def _bytes_of(container: Container, workspace: str, file: ModelFile) -> int:
     """Size of a sent file, verified or not yet; -1 if it does not exist."""
-    return max(_size(container, f"{home}{part}/{file.name}") for part in (PARTIAL, INCOMPLETE))
+    places = (workspace, f"{workspace}/{INCOMPLETE}")
+    return max(_size(container, f"{place}/{file.name}") for place in places)
 
 
 def _size(container: Container, path: str) -> int:

@@ -15,6 +15,7 @@ from moorage.adapters.transfer.checksum import (
     File,
     announced_checksum,
     blocks_of,
+    size_mismatch,
     size_of,
 )
 from moorage.adapters.transfer.prefetch import Connections, Prefetch
@@ -89,7 +90,8 @@ class Download:
             self._sum_up()
         while self._checksum.size < self._file["size"]:
             self._append()
-        if why := self._checksum.mismatch():
+        # The checksum is of the bytes that arrived: another program may have written to the file.
+        if why := self._checksum.mismatch() or size_mismatch(self._path, self._file):
             self._clear()
             # A resumed file may mix two contents, so download it once more from the start.
             raise DownloadError("download-corrupt", why, transient=resumed)

@@ -2,9 +2,11 @@
 
 It reads one line of JSON, the job, and writes lines of JSON: `{"done": ..., "total": ...}` while it
 works, and at the end `{"result": ...}` or `{"cause": ..., "detail": ...}`. What it has downloaded
-stays, and the next run goes on from there. The layout is that of `ModelStore`.
+stays, and the next run goes on from there. The layout is that of `ModelStore`, but each host has a
+workspace of its own: hosts may share a store, and locks do not hold on every shared file system.
 """
 
+import contextlib
 import errno
 import json
 import os
@@ -18,7 +20,13 @@ from functools import partial
 from typing import Any
 
 from moorage.adapters.transfer.checksum import File, mismatch, sha256_of, size_of
-from moorage.adapters.transfer.file_checks import MANIFEST, damaged_files, is_whole, publish, write
+from moorage.adapters.transfer.file_checks import (
+    MANIFEST,
+    damaged_files,
+    is_complete,
+    publish,
+    write,
+)
 from moorage.adapters.transfer.mirror import Mirror
 from moorage.adapters.transfer.prefetch import Connections
 from moorage.adapters.transfer.range_answer import DownloadError
@@ -35,16 +43,17 @@ DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
 class Job:
     """One revision of one model.
 
-    The job's fields: `store` (a directory), `folder`, `commit`, `files` (as in `ModelFile`),
-    `mirrors` (`name`, `urls` by file, `headers`, `tries`, `timeout`, `near`; the best first),
-    `workers`, `seconds`, `manifest` (a text), `environment` (variables with proxies).
+    The job's fields: `store` (a directory), `folder`, `commit`, `workspace` (the directory to work
+    in; no other program may have it), `files` (as in `ModelFile`), `mirrors` (`name`, `urls` by
+    file, `headers`, `tries`, `timeout`, `near`; the best first), `workers`, `seconds`, `manifest`
+    (a text), `environment` (variables with proxies).
     """
 
     def __init__(self, job: dict[str, Any]) -> None:
         folder = os.path.join(job["store"], job["folder"])
         self.files: list[File] = job["files"]
         self.place = os.path.join(folder, job["commit"])
-        self.workspace = self.place + ".partial"
+        self.workspace = os.path.join(folder, job["workspace"])
         self.growing = os.path.join(self.workspace, ".incomplete")
         self.manifest = job["manifest"]
         os.environ.update(job.get("environment", {}))
@@ -59,12 +68,13 @@ class Job:
 
     def run(self) -> dict[str, Any]:
         """Download everything, and give the revision its place."""
-        named = os.path.join(self.place, MANIFEST)
-        if os.path.exists(named) and is_whole(self.place, self.files):
-            os.utime(named)  # it is used: what is not for long may be pruned
+        if is_complete(self.place, self.files):
+            # It is used: what is not for long may be pruned.
+            os.utime(os.path.join(self.place, MANIFEST))
             return {"result": "present"}
-        if os.path.isdir(self.place) and not os.path.isdir(self.workspace):
-            os.rename(self.place, self.workspace)
+        if not os.path.isdir(self.workspace):
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(self.place, self.workspace)
         os.makedirs(self.growing, exist_ok=True)
         for file in damaged_files(self.workspace, self.files):  # so that they are downloaded again
             if os.path.exists(self._at(file)):

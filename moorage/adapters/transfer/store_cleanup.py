@@ -135,7 +135,7 @@ class RemoteStore(Store):
 
     def _users(self, stored: Stored, needs: Sequence[Need]) -> Iterable[str]:
         yield from (need.release for need in needs if need.concerns(stored, self._uses))
-        whole = stored.path.removesuffix(keeper.GOING).removesuffix(keeper.PARTIAL)
+        whole = keeper.WORKSPACE.sub("", stored.path.removesuffix(keeper.GOING))
         place = f"{self._host.store.rstrip('/')}/{whole}"
         downloader = staging_name(place)
         for container in self._seen:

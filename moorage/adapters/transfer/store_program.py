@@ -8,6 +8,7 @@ more whether it is used.
 import contextlib
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -32,6 +33,9 @@ BLOCK = 512
 """Bytes of what a file system counts in: a file with holes takes less than its size."""
 
 PARTIAL = ".partial"
+WORKSPACE = re.compile(r"(\.[0-9a-f]{12})?\.partial$")
+"""End of the name of a workspace: of this machine, or of the host with that key."""
+
 GOING = ".going"
 UNSURE = [-1, -1]
 """The stamp of a file that has to be read again before it is believed."""
@@ -127,7 +131,7 @@ def _describe(store: str, path: str) -> dict[str, Any]:
     return {
         "path": path,
         "source": manifest.get("source", os.path.basename(os.path.dirname(path))),
-        "revision": name.removesuffix(GOING).removesuffix(PARTIAL),
+        "revision": WORKSPACE.sub("", name.removesuffix(GOING)),
         "bytes": size,
         "used": newest,
         "state": ends[-1][1:] if ends else "complete" if manifest else "unknown",

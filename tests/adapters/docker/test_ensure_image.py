@@ -1,16 +1,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from filelock import FileLock
 
-from moorage.adapters.docker.images import DockerImages, LocalImage, ensure_image
+from moorage.adapters.docker.images import DockerImages, LocalImage, PullSource, ensure_image
+from moorage.adapters.registry.pinning import pull_sources
 from moorage.common.failures import Cause, Failure
 from moorage.images.image import Image
+from moorage.inventory.registries import Registries
 from tests.builders import an_image
 
 
@@ -19,14 +21,18 @@ class Daemon:
 
     address = "local"
 
-    def __init__(self, *there: str, error: Failure | None = None) -> None:
-        self.there, self.error = set(there), error
+    def __init__(
+        self, *there: str, error: Failure | None = None, refusals: Mapping[str, Cause] = {}
+    ) -> None:
+        self.there, self.error, self.refusals = set(there), error, refusals
         self.pulled: list[str] = []
         self.started, self.go_on = threading.Event(), threading.Event()
         self.go_on.set()
 
-    def find(self, reference: str) -> LocalImage | None:
-        return LocalImage("sha256:1") if reference in self.there else None
+    def find(self, reference: str, *, by_digest: bool = False) -> LocalImage | None:
+        same = {one for one in self.there if one.endswith(reference.partition("@")[2])}
+        found = same if by_digest else self.there & {reference}
+        return LocalImage("sha256:1") if found else None
 
     def pull(self, reference: str, on_progress: Callable[[int, int], None], _: object) -> None:
         self.pulled.append(reference)
@@ -34,6 +40,9 @@ class Daemon:
         assert self.go_on.wait(60)
         if self.error:
             raise self.error
+        for registry, cause in self.refusals.items():
+            if reference.startswith(registry):
+                raise Failure(cause, f"{registry} refuses")
         on_progress(1, 1)
         self.there.add(reference)
 
@@ -44,7 +53,8 @@ class Daemon:
 
 def have(daemon: Daemon, image: Image, locks: Path, **more: Any) -> None:
     images = cast(DockerImages, daemon)
-    options = {"credentials": lambda: None, "wait_seconds": 10.0, **more}
+    sources = (PullSource(image.reference, lambda: None),)
+    options = {"sources": sources, "wait_seconds": 10.0, **more}
     ensure_image(images, image, locks, lambda _done, _total: None, **options)
 
 
@@ -62,8 +72,49 @@ def test_what_is_there_is_not_pulled_and_needs_no_login(tmp_path: Path, image: I
     def no_login() -> None:
         raise AssertionError("nobody needs the secret")
 
-    have(daemon, image, tmp_path, credentials=no_login)
+    have(daemon, image, tmp_path, sources=(PullSource(image.reference, no_login),))
     assert daemon.pulled == []
+
+
+REGISTRIES = Registries.model_validate({"default": "mirror:5000/hub", "fallback": "spare:5000"})
+MIRROR, SPARE = "mirror:5000/hub/vllm", "spare:5000/vllm"
+EVERYWHERE = dict.fromkeys((MIRROR, SPARE, "vllm"), Cause.IMAGE_PULL_FAILED)
+
+
+@pytest.mark.parametrize(
+    ("refusals", "served"),
+    [
+        ({"vllm": Cause.IMAGE_PULL_FAILED}, MIRROR),
+        ({MIRROR: Cause.IMAGE_MISSING, "vllm": Cause.IMAGE_PULL_FAILED}, SPARE),
+        ({MIRROR: Cause.IMAGE_MISSING, SPARE: Cause.REGISTRY_UNAUTHORIZED}, "vllm"),
+    ],
+)
+def test_a_digest_is_pulled_from_the_first_configured_registry_that_serves_it(
+    tmp_path: Path, refusals: dict[str, Cause], served: str
+) -> None:
+    daemon, image = Daemon(refusals=refusals), an_image(reference="vllm/vllm-openai:v1")
+    have(daemon, image, tmp_path, sources=pull_sources(image, REGISTRIES))
+    assert daemon.there == {f"{served}/vllm-openai@{image.digest}", f"{served}/vllm-openai:v1"}
+
+
+def test_without_any_registry_the_same_digest_of_another_one_will_do(tmp_path: Path) -> None:
+    image = an_image(reference="vllm/vllm-openai:v1")
+    sources = pull_sources(image, REGISTRIES)
+    have(Daemon(f"old/name@{image.digest}", refusals=EVERYWHERE), image, tmp_path, sources=sources)
+    with pytest.raises(Failure, match="hub/vllm refuses; spare:5000/vllm refuses; vllm refuses"):
+        have(Daemon(refusals=EVERYWHERE), image, tmp_path, sources=sources)
+
+
+def test_a_full_disk_is_not_tried_with_the_next_registry(tmp_path: Path) -> None:
+    daemon, image = Daemon(refusals={MIRROR: Cause.DISK_FULL}), an_image(reference="vllm/a:v1")
+    with pytest.raises(Failure, match="refuses") as caught:
+        have(daemon, image, tmp_path, sources=pull_sources(image, REGISTRIES))
+    assert (caught.value.cause, len(daemon.pulled)) == (Cause.DISK_FULL, 1)
+
+
+def test_a_tag_is_not_pulled_from_another_registry() -> None:
+    image = an_image(reference="vllm/vllm-openai:v1", digest="")
+    assert [one.reference for one in pull_sources(image, REGISTRIES)] == [image.reference]
 
 
 def test_an_image_without_a_digest_is_pulled_by_its_name(tmp_path: Path) -> None:

@@ -230,7 +230,8 @@ def test_others_get_the_listed_content_or_none(
     bucket.put("team/tiny", model(), **encrypted)
     found = resolve(settings)
     assert not any(file.checksum for file in found.files)
-    job = job_of(found, mirrors_of(found, settings, KEYS, 60), workers=2, seconds=60)
+    mirrors = mirrors_of(found, settings, KEYS, 60)
+    job = job_of(found, mirrors, workspace="new.partial", workers=2, seconds=60)
     job_there = json.loads(job) | {"store": str(tmp_path / "there")}
     bucket.put("team/tiny", {WEIGHTS: bytes(len(model()[WEIGHTS]))}, **encrypted)
     assert _brought(job_there)["cause"] == "source-incomplete"

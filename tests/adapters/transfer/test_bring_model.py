@@ -63,5 +63,7 @@ def test_the_proxies_of_dockers_own_client_go_into_the_job(
     variables = bringing.proxies_for(Access(address="ssh://gpu-1"))
     assert variables["https_proxy"] == "http://ops:s3cret@proxy:3128"
     assert bringing.proxies_for(Access(address="tcp://gpu-2:2376")) == {}
-    job = bringing.job_of(a_model(), [], workers=1, seconds=1, proxies=variables)
+    job = bringing.job_of(
+        a_model(), [], workspace="new.partial", workers=1, seconds=1, proxies=variables
+    )
     assert json.loads(job)["environment"] == variables

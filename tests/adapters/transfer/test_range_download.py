@@ -169,6 +169,7 @@ def on_a_host(server: Server, file: ModelFile, target: Path, *, seconds: float =
         "store": str(store),
         "folder": "tiny",
         "commit": COMMIT,
+        "workspace": f"{COMMIT}.partial",
         "files": [file.model_dump()],
         "mirrors": [{"name": "hub", "urls": {file.name: server.url}, "tries": TRIES}],
         "manifest": "{}",
@@ -324,6 +325,24 @@ def test_a_server_of_several_whose_file_is_shorter_is_left_at_once(target: Path)
     announced: File = {"name": NAME, "size": len(DATA)}
     with pytest.raises(DownloadError, match="has 50 bytes"):
         Download(announced, str(target), open_range, Event(), waits=(0,), last=False).run()
+
+
+def test_a_file_that_another_program_writes_to_is_not_accepted(target: Path) -> None:
+    @contextmanager
+    def open_range(start: int, stop: int) -> Iterator[Answer]:
+        def blocks() -> Iterator[bytes]:
+            yield DATA[start:100_000]
+            with target.open("ab") as theirs:
+                theirs.write(b"theirs")
+            yield DATA[100_000:stop]
+
+        headers = {"content-range": f"bytes {start}-{stop - 1}/{len(DATA)}"}
+        yield Answer(206, headers, blocks())
+
+    announced: File = {"name": NAME, "size": len(DATA), "sha256": SHA256}
+    with pytest.raises(DownloadError, match="has 200,006 bytes, announced were 200,000") as caught:
+        Download(announced, str(target), open_range, Event(), waits=()).run()
+    assert caught.value.cause == "download-corrupt"
 
 
 def test_a_slow_server_does_not_outlast_the_deadline(

@@ -11,12 +11,15 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from moorage.adapters.transfer.checksum import File
+from moorage.adapters.transfer.file_checks import publish
 from moorage.adapters.transfer.host_store import PROGRAM
 from tests.hub.faults import Fault
 from tests.hub.server import Hub
@@ -40,6 +43,10 @@ class Store:
     @property
     def place(self) -> Path:
         return self.folder / "acme--tiny" / self.hub.branches[REPO]["main"]
+
+    @property
+    def workspace(self) -> Path:
+        return Path(f"{self.place}.{'1' * 12}.partial")
 
     def bring(self, **changes: Any) -> list[dict[str, Any]]:
         """Run the program; gives its reports."""
@@ -66,6 +73,7 @@ class Store:
             "store": str(self.folder),
             "folder": "acme--tiny",
             "commit": commit,
+            "workspace": self.workspace.name,
             "files": files,
             "mirrors": [self.mirror()],
             "manifest": MANIFEST,
@@ -93,7 +101,7 @@ def test_a_model_is_brought_once(store: Store) -> None:
     assert reports[-1] == {"result": "staged", "from": {"hub": whole}}
     assert store.content() == FILES
     assert (store.place / ".moorage.json").read_text() == MANIFEST
-    assert not Path(f"{store.place}.partial").exists()
+    assert not store.workspace.exists()
     before = len(store.hub.requests)
     assert store.bring() == [{"result": "present"}]
     assert len(store.hub.requests) == before
@@ -150,9 +158,34 @@ def answering(*answers: bytes) -> Iterator[str]:
         yield f"http://127.0.0.1:{server.getsockname()[1]}/"
 
 
+def test_hosts_that_share_a_store_stage_a_model_at_the_same_time(store: Store) -> None:
+    store.hub.fail(WEIGHTS, Fault(pause=0.01))
+    commit = store.place.name
+    with ThreadPoolExecutor() as hosts:
+        workspaces = [f"{commit}.{key * 12}.partial" for key in "ab"]
+        ran = hosts.map(lambda name: store.bring(workspace=name)[-1], workspaces)
+    assert [report["result"] for report in ran] == ["staged", "staged"]
+    assert store.content() == FILES
+    assert [one.name for one in store.place.parent.iterdir()] == [commit]
+
+
+def test_what_another_host_published_meanwhile_stays(tmp_path: Path) -> None:
+    """Its engines may read the files already."""
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    for folder in (theirs, ours):
+        folder.mkdir()
+        (folder / WEIGHTS).write_bytes(b"weights")
+    place, files = tmp_path / "place", [File(name=WEIGHTS, size=7)]
+    publish(str(theirs), str(place), MANIFEST, files)
+    read = (place / WEIGHTS).stat()
+    publish(str(ours), str(place), MANIFEST, files)
+    assert (place / WEIGHTS).stat().st_ino == read.st_ino
+    assert not ours.exists()
+
+
 def test_a_killed_run_costs_only_the_rest(store: Store) -> None:
     store.hub.fail(WEIGHTS, Fault(pause=0.02))
-    growing = Path(f"{store.place}.partial/.incomplete") / WEIGHTS
+    growing = store.workspace / ".incomplete" / WEIGHTS
     running = subprocess.Popen(
         [sys.executable, "-I", "-c", PROGRAM],
         stdin=subprocess.PIPE,
@@ -280,7 +313,7 @@ def test_the_token_goes_to_the_hub_alone(tmp_path: Path) -> None:
 def test_it_ends_in_time(store: Store) -> None:
     store.hub.fail(WEIGHTS, Fault(pause=1.0))
     assert store.bring(seconds=1)[-1]["cause"] == "download-timeout"
-    assert Path(f"{store.place}.partial/.incomplete/{WEIGHTS}").stat().st_size > 0
+    assert (store.workspace / ".incomplete" / WEIGHTS).stat().st_size > 0
 
 
 def test_without_a_job_it_ends() -> None:

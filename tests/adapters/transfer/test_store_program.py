@@ -45,8 +45,11 @@ def store(tmp_path: Path, place: Path) -> OwnStore:
     return OwnStore("local", Settings(home=tmp_path))
 
 
-def test_everything_is_listed_with_its_size(tmp_path: Path, store: OwnStore) -> None:
-    begun = tmp_path / "models" / FOLDER / f"{'b' * 40}.partial" / ".incomplete"
+@pytest.mark.parametrize("workspace", [".partial", ".0123456789ab.partial"])
+def test_everything_is_listed_with_its_size(
+    tmp_path: Path, store: OwnStore, workspace: str
+) -> None:
+    begun = tmp_path / "models" / FOLDER / f"{'b' * 40}{workspace}" / ".incomplete"
     begun.mkdir(parents=True)
     (begun / "a.bin").write_bytes(b"123")
     (tmp_path / "models" / FOLDER / "refs.json").write_text("{}")
@@ -58,6 +61,7 @@ def test_everything_is_listed_with_its_size(tmp_path: Path, store: OwnStore) -> 
     )
     assert whole.bytes > 5
     assert (partial.source, partial.bytes, partial.state) == (FOLDER, 3, StoredState.PARTIAL)
+    assert partial.revision == "b" * 40
 
 
 @pytest.mark.parametrize(
