@@ -117,8 +117,8 @@ def serve(
         typer.Option(
             min=1,
             max=1024,
-            help="Flow runs at the same time: of reconcile, of what deploys, and of all others"
-            " each.",
+            help="Flow runs at the same time in each of three groups: reconciles, deploys, all"
+            " others.",
         ),
     ] = 8,
     host: Annotated[

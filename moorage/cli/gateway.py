@@ -76,10 +76,12 @@ def up(
     Of a gateway that runs, what is not given stays as it is.
     """
     TypeAdapter(Name).validate_python(name)
-    _require_container(container, {"--image": image, "--host": host})
     ledger = open_ledger()
     running = ledger.gateways.get(name)
     before = running.options if running else DEFAULTS
+    container = container or bool(before.image)
+    host = host or (before.host.name if before.host else "")
+    _require_container(container, {"--image": image, "--host": host})
     fleet_file = _fleet_file(fleet, before.fleet)
     present, there = "", None
     if container:

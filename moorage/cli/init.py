@@ -55,6 +55,8 @@ def init(
 
 def _is_a_path(source: str) -> bool:
     """Whether a source means a file or folder, though `folder/name` is also a hub's repository."""
+    if "://" in source:
+        return False
     first, slash, _ = source.partition("/")
     return (
         source.startswith((".", "/", "~"))

@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -44,6 +45,7 @@ from moorage.inventory.access import is_loopback
 
 START_SECONDS = 120.0
 CONNECT_SECONDS = 10.0
+MIGRATION_SECONDS = 10.0
 """How long a server that should already run may take to answer."""
 
 LOOPBACK = "127.0.0.1"
@@ -69,8 +71,7 @@ def serve_flows(
     file = project_file()
     deployments = deployments_of(file)
     _hand_on_policy(served_folder(file))
-    with suppress(Failure):  # the ledger may answer later
-        migrate_database(Settings().ledger)
+    _migrate(Settings().ledger)
     if metrics_port:
         _serve_metrics(metrics_port)
     if no_login:
@@ -82,6 +83,22 @@ def serve_flows(
             for address in gateway_addresses(open_ledger()):
                 say(f"models {address}")
         serve_all(deployments, limit, say)
+
+
+def _migrate(ledger: str) -> None:
+    """Migrate the ledger; if it does not answer yet, as soon as it does."""
+    try:
+        migrate_database(ledger)
+    except Failure as failure:
+        err.print(f"the ledger is not migrated yet: {failure}", style="yellow", highlight=False)
+        threading.Thread(target=_migrate_later, args=(ledger,), daemon=True).start()
+
+
+def _migrate_later(ledger: str) -> None:
+    while True:
+        time.sleep(MIGRATION_SECONDS)
+        with suppress(Failure):
+            return migrate_database(ledger)
 
 
 def show_login(*, as_json: bool) -> None:

@@ -196,9 +196,10 @@ class Filters:
         spec = self._request.spec
         contained = RuntimeName.DOCKER in view.host.runtimes and spec.engine.runtime != "process"
         runtime = RuntimeName.DOCKER if contained else RuntimeName.PROCESS
-        if self._request.must_span or shares_network(spec, runtime):
-            if refusal := meeting_refusal(self._request, view.host):
-                raise refusal
+        if not (self._request.must_span or shares_network(spec, runtime)):
+            return view
+        if refusal := meeting_refusal(self._request, view.host):
+            raise refusal
         return view
 
     def _has_the_ram(self, view: HostView) -> HostView:

@@ -190,7 +190,9 @@ class EngineSpec(InputValue):
     @field_validator("shm")
     @classmethod
     def _check_shm(cls, shm: ByteSize, info: ValidationInfo) -> ByteSize:
-        if shm < MIB and info.context != RECORDED:  # somebody has counted in GiB; for 0, Docker would take its own 64 MiB
+        if (
+            shm < MIB and info.context != RECORDED
+        ):  # somebody has counted in GiB; for 0, Docker would take its own 64 MiB
             meant = f"{shm:d}GiB" if 0 < shm <= MOST_GIB else "10GiB"
             raise ValueError(f"at least 1MiB, such as {meant}; without a unit it counts bytes")
         return shm

@@ -31,6 +31,8 @@ def init(*words: str, code: int = 0) -> Result:
         ("org/tiny", ("hf://org/tiny", None)),
         ("org/tiny-GGUF:Q4_K_M", ("hf://org/tiny-GGUF", "*Q4_K_M*")),
         ("s3://bucket/tiny", ("s3://bucket/tiny", None)),
+        ("hf://org/repo.gguf", ("hf://org/repo.gguf", None)),
+        ("s3://bucket/a.gguf", ("s3://bucket/a.gguf", None)),
     ],
 )
 def test_a_new_file_holds_the_source_and_is_a_spec(

@@ -125,6 +125,15 @@ def test_each_argument_is_read(args: tuple[str, ...], field: str, value: object)
             "draft",
             DraftOptions(method="mtp", tokens=3),
         ),
+        (
+            (
+                "--speculative-algorithm=NEXTN",
+                "--speculative-num-draft-tokens=16",
+                "--speculative-num-steps=3",
+            ),
+            "draft",
+            DraftOptions(method="mtp", tokens=15),
+        ),
         (("--max-num-seqs=4",), "max_seqs", None),
     ],
 )

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from moorage.spec import EngineName
+from moorage.common.values import RECORDED
+from moorage.spec import EngineName, ModelSpec
 from moorage.spec.engine import EngineSpec
 
 
@@ -41,7 +42,7 @@ def test_settings_are_arguments_that_args_win_over(engine: dict[str, Any], words
 @pytest.mark.parametrize(
     ("engine", "why"),
     [
-        ({"name": "vllm", "vllm": {"gpu_memory_utilization": 0}}, "greater than 0"),
+        ({"name": "vllm", "vllm": {"gpu_memory_utilization": 0}}, "above 0"),
         ({"name": "vllm", "vllm": {"gpu_memory_utilization": 1.5}}, "less than or equal to 1"),
         ({"name": "vllm", "shm": 10}, "such as 10GiB; without a unit it counts bytes"),
         ({"name": "vllm", "shm": 0}, "at least 1MiB"),
@@ -121,3 +122,18 @@ def test_a_key_that_could_smuggle_something_is_refused_at_every_depth(key: str, 
 def test_a_plain_key_is_taken(key: str) -> None:
     spec = EngineSpec.model_validate({"name": "vllm", "vllm": {"hf_overrides": {key: True}}})
     assert spec.arguments.json_object("--hf-overrides") == {key: True}
+
+
+@pytest.mark.parametrize(
+    "engine",
+    [
+        {"name": "vllm", "shm": 0},
+        {"name": "vllm", "vllm": {"gpu_memory_utilization": 0}},
+        {"name": "triton", "triton": {"server_args": ["--allow-vertex-ai=false"]}},
+    ],
+)
+def test_a_record_with_what_was_accepted_once_stays_readable(engine: dict[str, object]) -> None:
+    spec = {"name": "tiny", "source": "hf://org/tiny", "engine": engine}
+    assert ModelSpec.model_validate(spec, context=RECORDED).engine.name == engine["name"]
+    with pytest.raises(ValidationError):
+        ModelSpec.model_validate(spec)

@@ -6,16 +6,20 @@ import shutil
 import socket
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import Mock
 
 import httpx
 import pytest
 
+from moorage.adapters.gateway.config_files import ConfigFiles
 from moorage.adapters.gateway.processes import GatewayProcesses
 from moorage.adapters.gateway.service import GatewayService
 from moorage.adapters.ledger import Ledger
+from moorage.common.failures import Cause, Failure
 from moorage.gateway.envoy import ACCESS_LOG
 from moorage.gateway.gateway import Gateway, GatewayOptions
 from moorage.gateway.usage import Usage
@@ -62,6 +66,28 @@ def followed() -> Iterator[Followed]:
         yield running
         running.close()
     shutil.rmtree(home)
+
+
+def test_a_certificate_that_cannot_be_renewed_stops_nothing_else(
+    followed: Followed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise Failure(Cause.GATEWAY_REFUSED, "key.pem: Permission denied")
+
+    counted = Mock()
+    monkeypatch.setattr(ConfigFiles, "renew_certificate", refuse)
+    monkeypatch.setattr(GatewayService, "_count_usage", counted)
+    monkeypatch.setattr("moorage.adapters.gateway.service.COUNT_SECONDS", 0)
+    monkeypatch.setattr(followed.service, "_next_count", 0.0)
+
+    def step() -> str:
+        until(lambda: time.monotonic() >= followed.service._next_look)
+        followed.service.step()
+        return followed.row().problem
+
+    problems = [step() for _ in range(4)]
+    assert ["Permission denied" in problem for problem in problems] == [True] * 4
+    assert counted.call_count == 4
 
 
 def test_a_gateway_that_is_taken_down_asks_for_keys_to_its_end(followed: Followed) -> None:
