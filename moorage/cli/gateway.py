@@ -79,20 +79,15 @@ def up(
     ledger = open_ledger()
     running = ledger.gateways.get(name)
     before = running.options if running else DEFAULTS
-    container = container or bool(before.image)
-    host = host or (before.host.name if before.host else "")
-    _require_container(container, {"--image": image, "--host": host})
-    fleet_file = _fleet_file(fleet, before.fleet)
-    present, there = "", None
-    if container:
-        place, there = _place(host, load_fleet(fleet_file))
-        present = _image(running, image, place)
+    there, present = _container(before, fleet, wanted=container, image=image, host=host)
     usual = there.bind if there and not before.host else before.bind
-    own = {"host": there, "image": present, "fleet": str(fleet_file or "")}
     given = {"bind": bind or usual, "port": port, "open_access": open_access}
-    changes = {option: value for option, value in given.items() if value is not None}
-    tls = _tls(tls_certificate, tls_key, tls_secret)
-    options = GatewayOptions.model_validate({**before.model_dump(), **changes, **tls, **own})
+    changes = {
+        **{option: value for option, value in given.items() if value is not None},
+        **_tls(tls_certificate, tls_key, tls_secret),
+        **{"host": there, "image": present, "fleet": str(_fleet_file(fleet, before.fleet) or "")},
+    }
+    options = GatewayOptions.model_validate({**before.model_dump(), **changes})
     gateway = bring_up(ledger, Settings().root, name, options)
     if as_json:
         return dump({**gateway.model_dump(mode="json"), "url": f"{gateway.url}/v1"})
@@ -100,6 +95,19 @@ def up(
     if options.requires_key:
         say("callers need an API key: moorage key create NAME")
     return None
+
+
+def _container(
+    before: GatewayOptions, fleet: Path | None, *, wanted: bool, image: str, host: str
+) -> tuple[GatewayHost | None, str]:
+    """Host and image of Envoy's container; none if it runs as a process of this machine."""
+    wanted = wanted or bool(before.image)
+    host = host or (before.host.name if before.host else "")
+    _require_container(wanted, {"--image": image, "--host": host})
+    if not wanted:
+        return None, ""
+    place, there = _place(host, load_fleet(_fleet_file(fleet, before.fleet)))
+    return there, _image(before, image, place)
 
 
 def _tls(certificate: str, key: str, secret: str) -> dict[str, str]:
@@ -139,10 +147,10 @@ def _place(name: str, fleet: Fleet) -> tuple[HostSnapshot, GatewayHost | None]:
     )
 
 
-def _image(running: Gateway | None, chosen: str, place: HostSnapshot) -> str:
+def _image(before: GatewayOptions, chosen: str, place: HostSnapshot) -> str:
     """The chosen image, else that of the running gateway, else the default."""
-    if running and running.options.image and not chosen:
-        return running.options.image
+    if before.image and not chosen:
+        return before.image
     return present_envoy_image(chosen or ENVOY_IMAGE, place)
 
 
