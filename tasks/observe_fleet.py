@@ -125,7 +125,7 @@ def _observe_hosts(
     addresses = addresses_in(near, known)
     rows = [reached_at(row, addresses) for row in rows]
     workloads = _workloads(rows)
-    elsewhere = {one.name for one in fleet.hosts if one not in near.hosts}
+    elsewhere = {host.name for host in fleet.hosts} - named.keys()
     site = settings().site
     places = _places(named if site else {**known, **named}, workloads, elsewhere)
     observations = _of_site(_observe(places, workloads, now), near, site)
