@@ -19,6 +19,7 @@ from flows.flow_context import (
 from flows.subflows import deployment
 from moorage.adapters.ledger.locks import LockHeld
 from moorage.adapters.system.threads import in_thread
+from moorage.common.units import counted
 from moorage.inventory.fleet import Avoided, Fleet
 from moorage.operations.reconcile.actions import Action, ActionKind, ActionOutcome
 from moorage.operations.reconcile.cluster_state import ClusterState
@@ -161,10 +162,11 @@ def _not_done(actions: Sequence[Action], why: str) -> tuple[ActionOutcome, ...]:
 
 
 async def _publish(cluster: ClusterState, outcomes: Sequence[ActionOutcome]) -> None:
-    description = reconcile_summary(cluster, outcomes)
-    # One a minute with the same rows would fill Prefect's database.
-    await show_table("reconcile-hosts", hosts_table(cluster), description, if_changed=True)
+    hosts = counted(len({one.place.host for one in cluster.observations}), "host")
+    # One a minute with the same rows would fill Prefect's database. So its description must be
+    # about these rows alone: it stays as long as they do.
+    await show_table("reconcile-hosts", hosts_table(cluster), f"{hosts} surveyed", if_changed=True)
     rows = reconcile_rows(changing(outcomes))
     if rows:
         table = [dict(zip(RECONCILE_COLUMNS, row, strict=True)) for row in rows]
-        await show_table("reconcile", table, description)
+        await show_table("reconcile", table, reconcile_summary(cluster, outcomes))

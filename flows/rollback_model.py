@@ -45,10 +45,10 @@ async def rollback_model(
         if dry_run:
             return ending(await plan_rollback(context, name, to, fleet))
         fleet = await settled_fleet(fleet)
-        await follow(fleet)
         async with sole_flow(name, context.flow_run_id, replaces=True):
             source, old, healthy = await rollback_source(name, to, fleet)
             fleet = await require_allowed_again(source, fleet)
+            await follow(fleet)
             before = source.facts["rolled_back_to"]
             runs = (old.release.id, old.release.rolled_back_to) if old and old.release else ()
             if old and healthy and before in runs:

@@ -36,13 +36,15 @@ async def wake_model(
     """
     async with flow_context(name, requested_by) as context:
         fleet = await settled_fleet(fleet)
-        await follow(fleet)
         async with sole_flow(name, context.flow_run_id):
             if running := await in_thread(ledger().releases.running, name):
                 message = f"{running.id} serves already"
                 return Completed(name="Unchanged", message=message, data=running.id)
             row = await in_thread(sleeping_release, name)
             allowed = await _allowed_fleet(row, fleet)
+            if fleet != Fleet():  # the hosts of its record may be reached otherwise by now
+                await follow(allowed)
+                row = await in_thread(sleeping_release, name)
             with registries_scope(allowed.registries):
                 await wake(row, await survey(allowed))
     return Completed(message=f"{row.id} serves again", data=row.id)

@@ -24,7 +24,7 @@ from moorage.releases.addresses import reached_at
 from moorage.releases.release_row import ReleaseRow, successor_of
 from moorage.releases.states import SERVING, ReleaseState
 from moorage.spec import RuntimeName
-from tasks.addresses import addresses_in
+from tasks.addresses import addresses_in, record_addresses
 from tasks.cleanup import took_over
 from tasks.context import ledger, settings
 from tasks.flow_task import flow_task
@@ -76,7 +76,7 @@ def _cluster_state(fleet: Fleet, keep: bool) -> ClusterState:
     }
     reachable = {one.place.host for one in observations if one.unreachable_since is None}
     if keep:
-        own.unseen_hosts.readdress(addresses)
+        record_addresses(addresses)
         own.unseen_hosts.keep(unreachable, reachable - unreachable.keys())
     models = {row.model for row in rows}
     models |= {found.model for one in observations for found in one.workloads if found.model}
@@ -117,22 +117,20 @@ def _observe_hosts(
         near: The hosts of the fleet that belong to this site.
 
     Returns:
-        The releases at the addresses of their hosts, the observations, and the addresses that the
-        ledger does not know yet.
+        The releases at the addresses of their hosts, the observations, and these addresses.
     """
     named = {host.name: host.access.url for host in near.hosts}
     known = ledger().unseen_hosts.known_hosts()
     addresses = addresses_in(near, known)
     rows = [reached_at(row, addresses) for row in rows]
     workloads = _workloads(rows)
-    elsewhere = {one.name for one in fleet.hosts if one not in near.hosts}
+    elsewhere = {host.name for host in fleet.hosts} - named.keys()
     site = settings().site
     places = _places(named if site else {**known, **named}, workloads, elsewhere)
     observations = _of_site(_observe(places, workloads, now), near, site)
     moved = moved_hosts(named, known, [*rows, *sleepers], observations)
     rows = [reached_at(row, moved) for row in rows]
-    changed = dict((addresses | moved).items() - known.items())
-    return rows, without_former(observations, moved), changed
+    return rows, without_former(observations, moved), addresses | moved
 
 
 def _served_successors(rows: Iterable[ReleaseRow]) -> frozenset[str]:

@@ -88,7 +88,22 @@ def is_from_command_line() -> bool:
 
 def current_submission() -> Submission:
     """The submission on record of the spec being deployed, else a submission by this run."""
-    return _submission.get() or Submission(channel=_channel.get(), owner=_owner())
+    return _submission.get() or _submission_of_run()
+
+
+def may_readdress(submission: Submission) -> bool:
+    """Whether the fleet of this run may change how a release of this submission is reached.
+
+    Only who submitted it on the command line may: others may lack the keys of that fleet. Through
+    the API nobody proves who he is.
+    """
+    return is_from_command_line() and submission == _submission_of_run()
+
+
+def site_addresses() -> dict[str, str]:
+    """The address by name of each host of the worker's fleet."""
+    fleet = load_site_fleet(load_policy(settings()), settings())
+    return {host.name: host.access.url for host in fleet.hosts}
 
 
 @threaded
@@ -194,6 +209,11 @@ def _require_own_environment(channel: Channel) -> None:
             f" may set env.{', env.'.join(ALWAYS_ALLOWED)} only",
             suggestion="Set them in the deployment or the work pool.",
         )
+
+
+def _submission_of_run() -> Submission:
+    """A submission by this run, also while it deploys an earlier one again."""
+    return Submission(channel=_channel.get(), owner=_owner())
 
 
 def _owner() -> str:

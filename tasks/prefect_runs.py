@@ -26,6 +26,7 @@ from moorage.adapters.prefect.api_errors import server_failure
 from moorage.adapters.system.threads import in_thread
 from moorage.operations.reconcile.actions import ActionKind, ActionOutcome
 from moorage.releases.states import UNFINISHED, ReleaseState
+from moorage.spec.lifecycle import MOST_APPROVAL_SECONDS
 from tasks.context import ledger
 from tasks.journal import tell
 
@@ -72,7 +73,12 @@ async def close_unreported_runs(since: datetime) -> None:
 
 
 async def close_abandoned_questions() -> None:
-    """Set runs to Crashed that were killed while they waited for approval."""
+    """Set runs to Crashed that were killed while they waited for approval.
+
+    A run that this server does not know may be another's. Its lock is freed once no run waits any
+    longer.
+    """
+    await in_thread(ledger().locks.drop_expired, ASKS, MOST_APPROVAL_SECONDS)
     for lock in await in_thread(ledger().locks.abandoned, ASKS):
         run = lock.removeprefix(ASKS)
         if await _end_runs({run: Crashed(message=GONE)}):

@@ -13,7 +13,11 @@ from moorage.common.failures import Failure
 from moorage.inventory.access import machine_of
 from moorage.inventory.fleet import Fleet
 from moorage.operations.reconcile.actions import Action, ActionKind, ActionOutcome, not_before
-from moorage.operations.reconcile.cluster_state import ClusterState, ReleaseStatus
+from moorage.operations.reconcile.cluster_state import (
+    ClusterState,
+    ReleaseStatus,
+    planned_workloads,
+)
 from moorage.operations.reconcile.counts import counts_of
 from moorage.releases.release import Release
 from moorage.releases.release_row import ReleaseRow, claims_of
@@ -92,8 +96,11 @@ def _carry_out(action: Action) -> ActionOutcome:
 
 
 def _adopt(action: Action, row: ReleaseRow) -> str:
+    # They were seen as the fleet of this run reaches them, which is not for the record.
+    recorded = {one.name: one.address for one in (*planned_workloads(row), *row.workloads)}
     for workload in action.adopted:
-        ledger().workloads.put(row.id, workload)
+        address = recorded.get(workload.name, workload.address)
+        ledger().workloads.put(row.id, workload.model_copy(update={"address": address}))
     return f"{len(action.adopted)} written down"
 
 

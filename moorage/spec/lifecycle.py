@@ -6,6 +6,9 @@ from pydantic import Field
 
 from moorage.common.values import InputValue
 
+MOST_APPROVAL_SECONDS = 604_800
+"""Longest time that a deployment may wait for its approval."""
+
 
 class OnDrift(StrEnum):
     """What is done about something that has moved."""
@@ -46,7 +49,10 @@ class RedeploySpec(InputValue):
         " Prefect UI or with `moorage approve`.",
     )
     approval_seconds: int = Field(
-        3600, ge=1, le=604_800, description="How long it waits; then the deployment is refused."
+        3600,
+        ge=1,
+        le=MOST_APPROVAL_SECONDS,
+        description="How long it waits; then the deployment is refused.",
     )
 
 

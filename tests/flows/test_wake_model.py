@@ -17,7 +17,7 @@ from moorage.policy.request import Channel, Submission
 from moorage.releases.release_row import ASLEEP
 from moorage.releases.states import ReleaseState
 from tasks.context import ledger
-from tests.builders import REVISION, a_fleet, a_release, a_spec
+from tests.builders import REVISION, a_claim, a_fleet, a_host, a_release, a_spec
 from tests.policies import written_policy
 
 S = ReleaseState
@@ -98,3 +98,22 @@ async def test_hosts_that_a_run_may_not_bring_any_more_wake_nothing(surveyed: li
     fall_asleep(Host.model_validate(ONE), channel=Channel.API)
     assert "`api.own_fleet`" in await wake_on_time()
     assert surveyed == []
+
+
+@pytest.mark.usefixtures("surveyed")
+async def test_a_wake_changes_how_hosts_are_reached_once_the_policy_has_allowed_it(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "fleet.yaml"
+    file.write_text(HOSTS)
+    written_policy(tmp_path / "deployments" / "policy.yaml", f"fleet: {file}\n")
+    other = ledger().releases.begin(a_spec(name="other"), REVISION, "")
+    before = "ssh://former@10.1.0.1"
+    there = a_fleet(a_host("gpu-1", address=before))
+    ledger().claims.commit(other, [a_claim(host="gpu-1", release=other)], there)
+    known = ledger().unseen_hosts.known_hosts
+    assert "neither runs nor sleeps" in await wake_on_time()
+    assert known() == {"gpu-1": before}
+    fall_asleep(channel=Channel.API)
+    assert "serves again" in await wake_on_time()
+    assert known() == {"gpu-1": ONE["address"]}

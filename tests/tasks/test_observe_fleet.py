@@ -23,6 +23,7 @@ from tasks.observe_fleet import _cluster_state, _served_successors
 from tasks.repair import forget_hosts, record_run
 from tests.builders import REVISION, a_claim, a_container, a_fleet, a_host, a_plan, a_spec
 from tests.operations.reconcile.worlds import found
+from tests.tasks.conftest import AsSite
 from tests.tasks.hosts_away import hosts_without
 from tests.tasks.test_compare import failed, ran
 
@@ -205,6 +206,7 @@ FORMER = "ssh://deploy@10.0.0.11?key=FLEET_KEY"
 @pytest.mark.parametrize("keep", [True, False])
 def test_a_release_is_reached_as_the_fleet_names_its_host_now(
     hosts: Hosts,
+    as_site: AsSite,
     keep: bool,
     fields: dict[str, Any],
     address: str,
@@ -215,7 +217,7 @@ def test_a_release_is_reached_as_the_fleet_names_its_host_now(
     hosts.silent = {FORMER}
     hosts.runs[address] = found(old.id, name=old.workloads[0].name, identity=identity)
     host = {"name": "gpu-1", "address": "ssh://deploy@10.0.0.11", "bind": "10.0.0.11", **fields}
-    cluster = _cluster_state(Fleet.model_validate({"hosts": [host]}), keep=keep)
+    cluster = _cluster_state(as_site(host), keep=keep)
     expected = [] if follows else ["mark unreachable"]
     assert [one.kind for one in decide(cluster) if one.kind != "probe"] == expected
     row = ledger().releases.get(old.id)
@@ -230,7 +232,7 @@ def test_a_release_is_reached_as_the_fleet_names_its_host_now(
 
 
 async def test_a_deploy_reaches_what_serves_as_its_fleet_says(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, as_site: AsSite
 ) -> None:
     old = serves_on("gpu-1", FORMER)
     seen = list[str]()
@@ -241,7 +243,7 @@ async def test_a_deploy_reaches_what_serves_as_its_fleet_says(
 
     monkeypatch.setattr(compare, "runtime_for", runtime_for)
     host = {"name": "gpu-1", "address": "ssh://root@10.0.0.11", "bind": "10.0.0.11"}
-    fleet = Fleet.model_validate({"hosts": [host]})
+    fleet = as_site(host)
     row, healthy = await compare.serving(a_spec(), fleet)
     assert row
     assert (row.id, healthy, seen) == (old.id, True, ["ssh://root@10.0.0.11"])

@@ -11,6 +11,7 @@ import pytest
 from moorage.adapters.ledger.locks import ASKS, this_process
 from moorage.adapters.ledger.transitions import Author, writing_as
 from moorage.releases.states import ReleaseState
+from moorage.spec.lifecycle import MOST_APPROVAL_SECONDS
 from tasks import prefect_runs
 from tasks.context import ledger
 from tasks.prefect_runs import close_abandoned_questions, final_states
@@ -80,3 +81,21 @@ async def test_who_was_killed_while_it_waited_for_approval_is_ended_until_the_se
     await close_abandoned_questions()
     assert [(run, state.name) for run, state in ended.items()] == [(RUN, "Crashed")]
     assert ledger().locks.abandoned(ASKS) == ([] if taken else [f"{ASKS}{RUN}"])
+
+
+@pytest.mark.parametrize(("seconds", "asked"), [(-60, [RUN]), (60, [])])
+async def test_a_run_that_the_server_does_not_know_is_asked_about_while_it_may_still_wait(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, asked: list[str]
+) -> None:
+    runs = list[str]()
+
+    async def end_runs(ends: Mapping[str, Any]) -> bool:
+        runs.extend(ends)
+        return False
+
+    monkeypatch.setattr(prefect_runs, "_end_runs", end_runs)
+    elsewhere = this_process().model_copy(update={"machine": "another"})
+    ago = MOST_APPROVAL_SECONDS + seconds
+    ledger().locks.take_all([f"{ASKS}{RUN}"], "token", elsewhere, lease_seconds=-ago)
+    await close_abandoned_questions()
+    assert runs == asked

@@ -184,15 +184,23 @@ def _require_same_machines(connection: Connection, fleet: FleetSnapshot) -> None
 
 
 def record_machines(connection: Connection, fleet: FleetSnapshot, names: set[str]) -> None:
-    """Write the machine, the address and the capacities of some hosts of a fleet."""
-    rows = [_machine(host) for host in fleet.hosts if host.name in names]
-    replace_rows(connection, HOSTS, HOSTS.c.name.in_(names), rows)
+    """Write the machine, the address and the capacities of some hosts of a fleet.
+
+    A machine that is known keeps its address: a claim does not tell how others reach it.
+    """
+    own = HOSTS.c.name.in_(names)
+    known = dict(
+        connection.execute(select(HOSTS.c.name, HOSTS.c.address).where(own)).tuples().all()
+    )
+    rows = [_machine(host, known.get(host.name)) for host in fleet.hosts if host.name in names]
+    replace_rows(connection, HOSTS, own, rows)
 
 
-def _machine(host: HostSnapshot) -> dict[str, Any]:
+def _machine(host: HostSnapshot, known: str | None) -> dict[str, Any]:
+    machine = machine_of(host.address)
     return {
         "name": host.name,
-        "machine": machine_of(host.address),
-        "address": host.address,
+        "machine": machine,
+        "address": known if known and machine_of(known) == machine else host.address,
         "capacity": [one.model_dump(mode="json") for one in host.capacities],
     }

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 from sqlalchemy import Connection, Row, and_, select, union
 
-from moorage.adapters.ledger.tables import CLAIMS, HOSTS, RELEASES, WORKLOADS
+from moorage.adapters.ledger.tables import CLAIMS, RELEASES, WORKLOADS
 from moorage.common.values import RECORDED
 from moorage.engines.workload import Workload
-from moorage.releases.addresses import hosts_of, reached_at
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import ReleaseState
 
@@ -48,18 +47,6 @@ def workloads_of(
     for own in found.values():
         own.sort(key=lambda one: not one.serves)
     return found
-
-
-def with_addresses(connection: Connection, rows: Sequence[ReleaseRow]) -> list[ReleaseRow]:
-    """Releases whose hosts are reached as the ledger knows by now, not as at their deploy."""
-    names = sorted({name for row in rows for name in hosts_of(row)})
-    known: dict[str, str] = {}
-    for start in range(0, len(names), MOST_PARAMETERS):
-        own = HOSTS.c.name.in_(names[start : start + MOST_PARAMETERS])
-        known |= dict(
-            connection.execute(select(HOSTS.c.name, HOSTS.c.address).where(own)).tuples().all()
-        )
-    return [reached_at(row, known) for row in rows]
 
 
 def release_of(row: Row[Any], workloads: Iterable[Workload], written: Any) -> ReleaseRow:

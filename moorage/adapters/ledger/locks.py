@@ -198,11 +198,19 @@ class Locks:
         with reading(self._engine) as connection:
             rows = connection.execute(select(LOCKS).where(LOCKS.c.name.startswith(prefix))).all()
             late = connection.execute(select(self._now - ABANDONED_SECONDS)).scalar_one()
+        owners = ((row, Owner.model_validate(row.owner)) for row in rows)
+        # After a suspend of this machine the leases of its living processes have run out, too.
         return [
             row.name
-            for row in rows
-            if Owner.model_validate(row.owner).has_ended or row.expires_at < late
+            for row, owner in owners
+            if owner.has_ended or (not owner.is_running and row.expires_at < late)
         ]
+
+    def drop_expired(self, prefix: str, seconds: float) -> None:
+        """Free the locks with this prefix whose leases ran out more than `seconds` ago."""
+        with gate(self._engine) as connection:
+            late = LOCKS.c.expires_at < self._now - seconds
+            connection.execute(delete(LOCKS).where(LOCKS.c.name.startswith(prefix), late))
 
     def drop(self, token: str) -> None:
         """Free the locks that a token still holds."""

@@ -162,7 +162,7 @@ class UnseenHosts(LedgerPart):
             replace_rows(connection, SIGHTINGS, SIGHTINGS.c.host.in_([*unseen, *seen]), rows)
 
     def known_hosts(self) -> dict[str, str]:
-        """The address by name of every host that had claims, as of its last fleet."""
+        """The address by name of every host that had claims."""
         with reading(self._engine) as connection:
             return {row.name: row.address for row in connection.execute(select(HOSTS))}
 

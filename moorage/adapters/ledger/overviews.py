@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, func, or_, select, tuple_, union
 
 from moorage.adapters.ledger.database import UNDECODABLE, LedgerPart, reading
-from moorage.adapters.ledger.decoding import NOT_UNDONE, release_of, with_addresses, workloads_of
+from moorage.adapters.ledger.decoding import NOT_UNDONE, release_of, workloads_of
 from moorage.adapters.ledger.tables import RELEASES, TRANSITION_LOG
 from moorage.engines.workload import Workload
 from moorage.releases.overview import HistoryEntry, ReleaseOverview, place_of_seat
@@ -67,9 +67,7 @@ class Overviews(LedgerPart):
         with reading(self._engine) as connection:
             rows = connection.execute(own).all()
             workloads = workloads_of(connection, [row.id for row in rows])
-            entries = [_entry(row, workloads[row.id]) for row in rows]
-            found = with_addresses(connection, [one.row for one in entries])
-            return [one._replace(row=now) for one, now in zip(entries, found, strict=True)]
+            return [_entry(row, workloads[row.id]) for row in rows]
 
     def not_finished(self) -> list[ReleaseOverview]:
         """Releases in states that only a flow may leave behind, and failed ones with leftovers."""
@@ -80,9 +78,7 @@ class Overviews(LedgerPart):
         with reading(self._engine) as connection:
             rows = connection.execute(query).all()
             own = workloads_of(connection, [row.id for row in rows])
-            overviews = [_overview(row, own[row.id]) for row in rows]
-            found = with_addresses(connection, [one.row for one in overviews])
-            return [one._replace(row=now) for one, now in zip(overviews, found, strict=True)]
+            return [_overview(row, own[row.id]) for row in rows]
 
 
 def _overview(row: Row[Any], workloads: Sequence[Workload]) -> ReleaseOverview:

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, func, select
 
 from moorage.adapters.ledger.database import LedgerPart, reading
-from moorage.adapters.ledger.decoding import NOT_UNDONE, release_of, with_addresses, workloads_of
+from moorage.adapters.ledger.decoding import NOT_UNDONE, release_of, workloads_of
 from moorage.adapters.ledger.tables import RELEASES, TRANSITION_LOG
 from moorage.adapters.ledger.transitions import logged
 from moorage.adapters.ledger.verdicts import with_verdicts
@@ -110,15 +110,13 @@ class ReleaseQueries(LedgerPart):
             if row is None:
                 return None
             record = with_verdicts(connection, row.id, row.record)
-            found = release_of(row, workloads_of(connection, [row.id])[row.id], record)
-            return with_addresses(connection, [found])[0]
+            return release_of(row, workloads_of(connection, [row.id])[row.id], record)
 
     def _rows(self, query: Select[Any]) -> list[ReleaseRow]:
         with reading(self._engine) as connection:
             rows = connection.execute(query).all()
             own = workloads_of(connection, [row.id for row in rows])
-            found = [release_of(row, own[row.id], row.record) for row in rows]
-            return with_addresses(connection, found)
+            return [release_of(row, own[row.id], row.record) for row in rows]
 
 
 def last_number(connection: Connection, model: str) -> int:

@@ -1,6 +1,6 @@
 """Releases in the ledger: changes of state, records, and workloads."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,6 +8,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from moorage.adapters.ledger.claims import free, hand_back, insert_claims
 from moorage.adapters.ledger.database import LedgerPart, gate
+from moorage.adapters.ledger.decoding import release_of, workloads_of
 from moorage.adapters.ledger.release_rows import ReleaseQueries, last_number
 from moorage.adapters.ledger.tables import RELEASES, WORKLOADS, replace_rows
 from moorage.adapters.ledger.transitions import Change, changing, logged
@@ -15,6 +16,7 @@ from moorage.adapters.ledger.verdicts import take_verdicts
 from moorage.common.failures import Cause, Failure
 from moorage.engines.workload import Workload
 from moorage.inventory.claims import Claim
+from moorage.releases.addresses import reached_at
 from moorage.releases.release import Release, Restart
 from moorage.releases.release_row import ReleaseRow, release_id
 from moorage.releases.states import DEPLOYED, FINAL, SERVING, UNFINISHED, ReleaseState, outage
@@ -128,12 +130,29 @@ class Releases(ReleaseQueries):
         """Update the fields of a deployed release's spec that do not count for its digest."""
         if not row.release or row.release.spec == spec or row.spec_digest != spec.digest:
             return
-        record = row.release.model_copy(update={"spec": spec}).model_dump(mode="json")
+        written = spec.model_dump(mode="json")
+        own = (RELEASES.c.id == row.id, RELEASES.c.state.in_(DEPLOYED))
         with gate(self._engine) as connection:
-            record = take_verdicts(connection, row.id, record)
-            written = {"record": record, "spec": record["spec"]}
-            own = (RELEASES.c.id == row.id, RELEASES.c.state.in_(DEPLOYED))
-            connection.execute(update(RELEASES).where(*own).values(**written))
+            # The row may be reached as a run's own fleet says, which is not for the record.
+            if record := connection.scalar(select(RELEASES.c.record).where(*own)):
+                changed = {**record, "spec": written}
+                _update(connection, row.id, record=changed, spec=written)
+
+    def readdress(self, release: str, addresses: Mapping[str, str]) -> None:
+        """Write how hosts of a release are reached now: in its workloads and in its plan.
+
+        Args:
+            addresses: Address of each host, as `Access.url`.
+        """
+        with gate(self._engine) as connection:
+            found = connection.execute(select(RELEASES).where(RELEASES.c.id == release)).one()
+            before = release_of(found, workloads_of(connection, [release])[release], found.record)
+            now = reached_at(before, addresses)
+            for old, new in zip(before.workloads, now.workloads, strict=True):
+                if new != old:
+                    _write_workload(connection, release, new)
+            if now.release and now.release != before.release:
+                _update(connection, release, record=now.release.model_dump(mode="json"))
 
     def add_restart(self, release: str, restart: Restart) -> None:
         """Add a restart to the record of a release, if it has one."""
@@ -187,7 +206,7 @@ def _update(connection: Connection, release: str, **values: Any) -> None:
 
 
 def _write_record(connection: Connection, release: Release) -> None:
-    """Write the audit record, once; later only `revise` and `add_restart` change it."""
+    """Write the audit record; later only `revise`, `readdress` and `add_restart` change it."""
     record = take_verdicts(connection, release.id, release.model_dump(mode="json"))
     written = connection.execute(
         update(RELEASES)

@@ -157,8 +157,8 @@ HOSTS = sa.Table(
     sa.Column("address", sa.Text, nullable=False),
     sa.Column("capacity", sa.JSON, nullable=False, server_default="[]"),
 )
-"""How each host is reached as of the last fleet that named it, and its `Capacity` at its last
-claim."""
+"""How each host is reached as of the last fleet that may change it, and its `Capacity` at its last
+claim. Releases on it have their own addresses."""
 
 SIGHTINGS = sa.Table(
     "sightings",

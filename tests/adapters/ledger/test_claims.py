@@ -101,6 +101,20 @@ def test_a_fleet_must_name_every_host_on_which_something_is_claimed(ledger: Ledg
     assert "retire other.v1 first" in caught.value.suggestion
 
 
+def test_a_claim_does_not_change_how_the_releases_of_others_reach_a_machine(
+    ledger: Ledger,
+) -> None:
+    ways = ("ssh://alice@gpu-1", "ssh://bob@gpu-1:2222", "ssh://bob@gpu-9")
+    for way, expected in zip(ways, (ways[0], ways[0], ways[2]), strict=True):
+        release = begin(ledger)
+        there = a_fleet(a_host("gpu-1", address=way))
+        ledger.claims.commit(release, [a_claim(host="gpu-1", release=release)], there)
+        assert ledger.unseen_hosts.known_hosts() == {"gpu-1": expected}
+        if way == ways[1]:  # then nothing is claimed on the former machine any more
+            for row in ledger.releases.of_model("tiny"):
+                ledger.releases.give_up(row.id, "no-fit")
+
+
 def test_a_fleet_need_not_name_claimed_hosts_that_are_other_machines(ledger: Ledger) -> None:
     far = a_fleet(a_host("gpu-2", address="ssh://gpu-2"), a_host("gpu-3", address="ssh://gpu-3"))
     ledger.claims.commit(begin(ledger, "other"), (gpu(host="gpu-2"),), far)

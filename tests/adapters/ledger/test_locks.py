@@ -303,9 +303,10 @@ def test_an_owner_survives_its_json() -> None:
         (ELSEWHERE, LEASE_SECONDS + 1, []),
         (ELSEWHERE, LEASE_SECONDS + ABANDONED_SECONDS + 1, ["asks:1"]),
         (this_process(), 1, []),
+        (this_process(), LEASE_SECONDS + ABANDONED_SECONDS + 1, []),
         (this_process().model_copy(update={"started_at": 0}), 1, ["asks:1"]),
     ],
-    ids=["elsewhere", "elsewhere for long", "alive", "ended"],
+    ids=["elsewhere", "elsewhere for long", "alive", "alive after a suspend", "ended"],
 )
 def test_what_nobody_has_freed_is_abandoned_once_its_holder_is_gone(
     locks: Locks, clock: Clock, owner: Owner, seconds: float, abandoned: list[str]

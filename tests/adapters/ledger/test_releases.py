@@ -9,9 +9,19 @@ from moorage.adapters.ledger import Ledger
 from moorage.adapters.ledger.database import gate, open_database, reading
 from moorage.adapters.ledger.tables import RELEASES, TRANSITION_LOG, WORKLOADS
 from moorage.common.failures import Cause, Failure
+from moorage.releases.addresses import reached_at
 from moorage.releases.release import FailureRecord, Restart
 from moorage.releases.states import TRANSITIONS, ReleaseState
-from tests.builders import REVISION, a_claim, a_fleet, a_release, a_spec, a_workload
+from tests.builders import (
+    REVISION,
+    a_claim,
+    a_container,
+    a_fleet,
+    a_plan,
+    a_release,
+    a_spec,
+    a_workload,
+)
 
 PENDING, SCHEDULED, STARTING = (ReleaseState(s) for s in ("pending", "scheduled", "starting"))
 RUNNING, STOPPING, SUPERSEDED = (ReleaseState(s) for s in ("running", "stopping", "superseded"))
@@ -136,6 +146,17 @@ def test_fields_that_do_not_change_what_runs_are_written_into_the_record_of_what
     assert after.release == row.release.model_copy(update={"spec": labelled})
     ledger.releases.revise(after, a_spec(context=7))
     assert ledger.releases.get(row.id) == after, "another spec is another release"
+
+
+def test_what_a_run_reaches_in_its_own_way_is_not_written_into_the_record(ledger: Ledger) -> None:
+    container = a_container(host="gpu-1", address="ssh://alice@gpu-1", runtime="docker")
+    identity = starting(ledger)
+    ledger.releases.take_over(a_release(identity, plan=a_plan(container, release=identity)))
+    overlaid = reached_at(ledger.releases.get(identity), {"gpu-1": "ssh://bob@gpu-1"})
+    ledger.releases.revise(overlaid, a_spec(labels={"tier": "gold"}))
+    after = ledger.releases.get(identity)
+    assert after.plan
+    assert [one.address for one in after.plan.containers] == ["ssh://alice@gpu-1"]
 
 
 def test_each_start_after_a_death_stays_in_the_record(ledger: Ledger) -> None:

@@ -1,0 +1,32 @@
+"""What a reconcile shows on Prefect's pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from flows import reconcile_fleet as flow
+from moorage.operations.reconcile.actions import Action, ActionKind, ActionOutcome
+from tests.operations.reconcile.worlds import a_world
+
+
+@pytest.mark.parametrize("acted", [False, True])
+async def test_the_page_of_the_hosts_is_about_the_hosts_alone(
+    monkeypatch: pytest.MonkeyPatch, acted: bool
+) -> None:
+    """It stays as long as its rows are the same, whatever later reconciles do."""
+    shown: dict[str, str] = {}
+
+    async def show_table(
+        key: str, rows: list[dict[str, Any]], description: str, *, if_changed: bool = False
+    ) -> None:
+        assert rows
+        assert if_changed == (key == "reconcile-hosts")
+        shown[key] = description
+
+    monkeypatch.setattr(flow, "show_table", show_table)
+    done = ActionOutcome(action=Action(kind=ActionKind.RESTART, release="tiny.v1", reason="died"))
+    await flow._publish(a_world(), [done] if acted else [])
+    assert shown["reconcile-hosts"] == "1 host surveyed"
+    assert ("reconcile" in shown) == acted
