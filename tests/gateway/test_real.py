@@ -395,6 +395,6 @@ def test_one_that_ends_takes_no_new_connection_while_its_streams_go_on(tmp_path:
                     httpx.get(f"http://127.0.0.1:{running.port}/v1/models")
                 assert kept.get("/v1/models").headers["connection"] == "close"
                 assert "data: [DONE]" in lines
-            assert running.admin.open_requests() == 0
+            until(lambda: running.admin.open_requests() == 0)
     finally:
         running.close()

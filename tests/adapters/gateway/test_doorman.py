@@ -233,7 +233,7 @@ async def test_a_streaming_caller_that_waited_is_told_of_an_error_as_an_event(
     ):
         sleeper.endpoint = engine.url
         asking = asyncio.create_task(ask(client, stream=True))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.5)
         sleeper.awake.set()
         engine.may_answer.set()
         answer = await asking
