@@ -33,7 +33,6 @@ from moorage.releases.states import ReleaseState
 from moorage.reports.form_parameters import THIS_MACHINE, FleetParameter, SpecParameter
 from moorage.spec import Approval
 from tasks.acceptance import acceptance
-from tasks.addresses import follow
 from tasks.compare import serving, sole_flow, superseded_since
 from tasks.image import image_drift, pull_image
 from tasks.journal import failure_of, tell
@@ -101,12 +100,12 @@ async def deploy_model(
         submission, file_set = current_submission(), current_file_set()
         allowed = await require_allowed(spec, fleet, file_set)
         await check_early(spec, allowed)
-        await follow(allowed)
         while True:
             approval = await require_approval(context, spec, allowed, force=force)
             facts = {"applied_from": file_set, "submission": submission, "approval": approval}
             source = ReleaseSource(spec, facts, approved_release())
-            async with sole_flow(spec.name, context.flow_run_id, replaces=True):
+            alone = sole_flow(spec.name, context.flow_run_id, fleet=allowed, replaces=True)
+            async with alone:
                 if approval:  # it may have taken days
                     allowed = await require_allowed(spec, fleet, file_set)
                 if ended := await _deploy_alone(context, source, allowed, force=force):

@@ -22,7 +22,7 @@ from moorage.releases.addresses import reached_at
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import SERVING, ReleaseState
 from moorage.spec import ModelSpec, RuntimeName
-from tasks.addresses import addresses_in
+from tasks.addresses import addresses_in, follow
 from tasks.cleanup import recover_all
 from tasks.context import ledger, settings
 from tasks.flow_task import flow_task
@@ -35,13 +35,19 @@ _decided: ContextVar[str] = ContextVar("decided", default="")
 
 @asynccontextmanager
 async def sole_flow(
-    model: str, flow_run_id: str, *, retires: bool = False, replaces: bool = False
+    model: str,
+    flow_run_id: str,
+    *,
+    fleet: Fleet | None = None,
+    retires: bool = False,
+    replaces: bool = False,
 ) -> AsyncIterator[None]:
     """Be the only flow that works on a model name, and start from a clean state.
 
-    Cleans up after killed flows first, also of other models whose lock is free: they may hold the
-    memory that this model needs. A release that stopped for a successor which never served is
-    started again; only a flow that `retires` it, or `replaces` it and cannot start it, ends it.
+    Reaches hosts as `fleet` says, which the policy allows. Cleans up after killed flows first, also
+    of other models whose lock is free: they may hold the memory that this model needs. A release
+    that stopped for a successor which never served is started again; only a flow that `retires` it,
+    or `replaces` it and cannot start it, ends it.
     """
     lock = ledger().locks.holding(
         model,
@@ -50,6 +56,8 @@ async def sole_flow(
         on_wait=lambda other: tell(f"waits: {other}"),
     )
     async with hold_lock(lock):
+        if fleet:
+            await follow(fleet)
         await run_uninterrupted(recover_all, model, retires=retires, replaces=replaces)
         yield
 

@@ -78,10 +78,6 @@ def _cluster_state(fleet: Fleet, keep: bool) -> ClusterState:
     if keep:
         record_addresses(addresses)
         own.unseen_hosts.keep(unreachable, reachable - unreachable.keys())
-    models = {row.model for row in rows}
-    models |= {found.model for one in observations for found in one.workloads if found.model}
-    holders = own.locks.holders(sorted(models))
-    busy = {name: owner.note or "another process" for name, owner in holders.items()}
     return ClusterState(
         now=now,
         patience=Patience(
@@ -97,11 +93,19 @@ def _cluster_state(fleet: Fleet, keep: bool) -> ClusterState:
         foreign_hosts=frozenset(one.host for one in _workloads(rows))
         - reachable
         - set(unreachable),
-        busy=busy,
+        busy=_busy(rows, observations),
         sleepers={row.model: row.id for row in sleepers},
         asleep=frozenset(workload.name for row in sleepers for workload in row.workloads),
         took_over=_served_successors(rows),
     )
+
+
+def _busy(rows: Sequence[ReleaseRow], observations: Sequence[Observation]) -> dict[str, str]:
+    """The models on which a flow works, and what it is."""
+    models = {row.model for row in rows}
+    models |= {found.model for one in observations for found in one.workloads if found.model}
+    holders = ledger().locks.holders(sorted(models))
+    return {name: owner.note or "another process" for name, owner in holders.items()}
 
 
 def _observe_hosts(
