@@ -391,7 +391,7 @@ def test_one_that_ends_takes_no_new_connection_while_its_streams_go_on(tmp_path:
                 lines = answer.iter_lines()
                 next(lines)
                 running.admin.stop_listening()
-                with pytest.raises(httpx.ConnectError):
+                with pytest.raises(httpx.NetworkError):
                     httpx.get(f"http://127.0.0.1:{running.port}/v1/models")
                 assert kept.get("/v1/models").headers["connection"] == "close"
                 assert "data: [DONE]" in lines
