@@ -3,27 +3,12 @@
 from collections.abc import Mapping
 
 from moorage.adapters.system.threads import threaded
-from moorage.inventory.access import machine_of
 from moorage.inventory.fleet import Fleet
-from moorage.releases.addresses import hosts_of, reached_at
+from moorage.releases.addresses import addresses_in, hosts_of, reached_at
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import FINAL
 from tasks.context import ledger
 from tasks.policy import may_readdress, site_addresses
-
-
-def addresses_in(fleet: Fleet, known: Mapping[str, str]) -> dict[str, str]:
-    """How the fleet reaches the hosts that are `known`, where it means the same machines.
-
-    Another machine under a known name is not followed here: only what runs there proves that the
-    host has moved (`tasks/observe_fleet.py`).
-    """
-    named = {host.name: host.access.url for host in fleet.hosts}
-    return {
-        name: named[name]
-        for name in known.keys() & named.keys()
-        if machine_of(known[name]) == machine_of(named[name])
-    }
 
 
 @threaded

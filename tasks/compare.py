@@ -18,11 +18,11 @@ from moorage.common.failures import OUT_OF_REACH, Cause, Failure
 from moorage.engines.workload import Workload
 from moorage.inventory.fleet import Fleet
 from moorage.readiness.protocol import Phase, Probe
-from moorage.releases.addresses import reached_at
+from moorage.releases.addresses import addresses_in, reached_at
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import SERVING, ReleaseState
 from moorage.spec import ModelSpec, RuntimeName
-from tasks.addresses import addresses_in, follow
+from tasks.addresses import follow
 from tasks.cleanup import recover_all
 from tasks.context import ledger, settings
 from tasks.flow_task import flow_task

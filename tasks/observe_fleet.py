@@ -20,11 +20,11 @@ from moorage.operations.reconcile.cluster_state import (
 from moorage.operations.reconcile.counts import run_kind
 from moorage.operations.reconcile.moved_hosts import moved_hosts, without_former
 from moorage.operations.reconcile.observed_workload import ObservedWorkload, Place, place_of
-from moorage.releases.addresses import reached_at
+from moorage.releases.addresses import addresses_in, reached_at
 from moorage.releases.release_row import ReleaseRow, successor_of
 from moorage.releases.states import SERVING, ReleaseState
 from moorage.spec import RuntimeName
-from tasks.addresses import addresses_in, record_addresses
+from tasks.addresses import record_addresses
 from tasks.cleanup import took_over
 from tasks.context import ledger, settings
 from tasks.flow_task import flow_task

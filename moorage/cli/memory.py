@@ -23,7 +23,8 @@ from moorage.memory import sizing
 from moorage.memory.demand import MemoryModel
 from moorage.memory.gguf import gguf_memory
 from moorage.memory.need import MemoryQuery
-from moorage.memory.options import KVDtype, memory_options, wanted_concurrency
+from moorage.memory.options import KVDtype
+from moorage.memory.stated_options import memory_options, wanted_concurrency
 from moorage.models.files import GGUF
 from moorage.models.pin import AssetRole
 from moorage.models.profile import derive_profile

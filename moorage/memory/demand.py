@@ -14,8 +14,9 @@ from moorage.memory.engine_setup import EngineSetup, setup_on_accelerator, setup
 from moorage.memory.estimates import activation, outer_terms, step_terms
 from moorage.memory.exact import Pool, RankWeights, Scale, exact_terms, pool_for, with_states
 from moorage.memory.need import Batch, CpuNeed, MemoryQuery, Need, Term
-from moorage.memory.options import MemoryOptions, for_sglang, memory_options
+from moorage.memory.options import MemoryOptions
 from moorage.memory.refusal import caught, unknown
+from moorage.memory.stated_options import for_sglang, memory_options
 from moorage.models.config import Config
 from moorage.models.pin import AssetRole
 from moorage.models.profile import ModelProfile

@@ -24,7 +24,7 @@ from moorage.memory.estimates import CONTEXT, NCCL
 from moorage.memory.gguf import gguf_memory
 from moorage.memory.graph_place import may_be_outside
 from moorage.memory.need import CpuNeed, MemoryQuery, Need, Term, largest
-from moorage.memory.options import wanted_concurrency
+from moorage.memory.stated_options import wanted_concurrency
 from moorage.memory.static_part import FRACTION
 from moorage.models.files import GGUF
 from moorage.models.profile import ModelProfile

@@ -10,7 +10,7 @@ from moorage.common.units import GIB, human_bytes
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot
 from moorage.memory.demand import MemoryModel
 from moorage.memory.need import MemoryQuery, Need
-from moorage.memory.options import wanted_concurrency
+from moorage.memory.stated_options import wanted_concurrency
 from moorage.placement.candidates import MOST_ON_ONE_HOST, Candidate
 from moorage.placement.demand import Demand, Split
 from moorage.placement.explanation import Verdict

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from moorage.engines.workload import Workload
-from moorage.inventory.access import current_address
+from moorage.inventory.access import current_address, machine_of
+from moorage.inventory.fleet import Fleet
 from moorage.releases.release_row import ReleaseRow
 from moorage.spec import RuntimeName
 
@@ -15,6 +16,20 @@ if TYPE_CHECKING:
     from moorage.engines.launch import ContainerSpec
 
 Container = TypeVar("Container", "ContainerSpec", Workload)
+
+
+def addresses_in(fleet: Fleet, known: Mapping[str, str]) -> dict[str, str]:
+    """How the fleet reaches the hosts that are `known`, where it means the same machines.
+
+    Another machine under a known name is not followed here: only what runs there proves that the
+    host has moved (`tasks/observe_fleet.py`).
+    """
+    named = {host.name: host.access.url for host in fleet.hosts}
+    return {
+        name: named[name]
+        for name in known.keys() & named.keys()
+        if machine_of(known[name]) == machine_of(named[name])
+    }
 
 
 def hosts_of(row: ReleaseRow) -> set[str]:

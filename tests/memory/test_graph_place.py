@@ -9,7 +9,8 @@ import pytest
 from moorage.common.units import GIB
 from moorage.memory.demand import MemoryModel
 from moorage.memory.need import Need
-from moorage.memory.options import MemoryOptions, memory_options
+from moorage.memory.options import MemoryOptions
+from moorage.memory.stated_options import memory_options
 from moorage.models.source import TensorHeaders, WeightSummary
 from tests.builders import a_spec
 from tests.memory.models import known, needed, plain, with_options

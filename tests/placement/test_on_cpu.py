@@ -11,7 +11,7 @@ from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.memory.demand import MemoryModel
-from moorage.memory.options import memory_options
+from moorage.memory.stated_options import memory_options
 from moorage.placement.demand import Subject
 from moorage.placement.placement import CPU
 from moorage.placement.request import Request, request_for

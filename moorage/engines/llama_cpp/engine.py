@@ -23,7 +23,7 @@ from moorage.engines.llama_cpp.options import ALIASES, RULES, RULES_OF_WHEEL, bu
 from moorage.engines.request import LaunchRequest
 from moorage.engines.schema.argument import Rules
 from moorage.memory.gguf import BATCH, CELLS, PROCESS, PROMPT_CACHE
-from moorage.memory.options import wanted_concurrency
+from moorage.memory.stated_options import wanted_concurrency
 from moorage.models.files import GGUF, model_file, projector_file
 from moorage.models.gguf_config import lacks_pooling
 from moorage.models.profile import ModelProfile

@@ -18,7 +18,8 @@ from moorage.engines.vllm.companions import (
     update_warnings,
 )
 from moorage.memory.calibration import calibration_key
-from moorage.memory.options import allowed_rank, memory_options
+from moorage.memory.options import allowed_rank
+from moorage.memory.stated_options import memory_options
 from moorage.models.assets import assets_of
 from moorage.models.profile import ModelProfile
 from moorage.models.source import Companion, ModelFile

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from moorage.common.failures import Cause, Failure
-from moorage.memory.options import DraftOptions, LoraOptions, memory_options, wanted_concurrency
+from moorage.memory.options import DraftOptions, LoraOptions
+from moorage.memory.stated_options import memory_options, wanted_concurrency
 from moorage.models.assets import assets_of
 from moorage.spec import Mode
 from tests.builders import a_companion, a_spec
