@@ -45,7 +45,6 @@ MISSES = 3
 """Failed checks in a row before giving up: a daemon that unpacks a large layer is also slow."""
 
 T = TypeVar("T")
-Event = tuple[str, T | BaseException | None]
 
 
 def connect(access: Access, read_seconds: int = READ_SECONDS) -> docker.DockerClient:
@@ -120,10 +119,7 @@ def _connecting_quickly(send: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def daemon(address: str, read_seconds: int = READ_SECONDS) -> Iterator[docker.DockerClient]:
-    """A client of a daemon.
-
-    Args:
-        address: As in the fleet; `local` means the daemon that Docker's own client would use.
+    """A client of a daemon; `local` means the daemon that Docker's own client would use.
 
     Raises:
         Failure: `RUNTIME_UNAVAILABLE`, `HOST_UNTRUSTED` or `HOST_UNAUTHORIZED`, by the daemon's
@@ -136,10 +132,9 @@ def daemon(address: str, read_seconds: int = READ_SECONDS) -> Iterator[docker.Do
 
 @contextmanager
 def daemon_failures(access: Access, refused: Cause = Cause.RUNTIME_UNAVAILABLE) -> Iterator[None]:
-    """Raise the errors of a daemon as failures, as `daemon` does.
+    """Raise a daemon's errors as failures, as `daemon` does; `refused` for an unexpected answer.
 
-    `refused` is the cause for an unexpected answer. When the daemon is lost, this
-    thread's clients are dropped.
+    When the daemon is lost, this thread's clients are dropped.
     """
     try:
         yield
@@ -150,19 +145,14 @@ def daemon_failures(access: Access, refused: Cause = Cause.RUNTIME_UNAVAILABLE) 
         raise reach_failure(error, access.address) from error
 
 
-def is_podman(client: docker.DockerClient) -> bool:
-    """Whether the daemon is Podman."""
-    components = client.version().get("Components") or ()
-    return any(component.get("Name") == PODMAN for component in components)
-
-
 def require_device_requests(client: docker.DockerClient, host: str) -> None:
     """Raise `ACCELERATOR_RUNTIME_MISSING` for a daemon that would ignore requests for accelerators.
 
     Podman (4.3 to 5.1 at least) silently ignores `DeviceRequests`:
     https://github.com/podman-container-tools/podman/issues/22645
     """
-    if is_podman(client):
+    components = client.version().get("Components") or ()
+    if any(component.get("Name") == PODMAN for component in components):
         raise Failure(
             Cause.ACCELERATOR_RUNTIME_MISSING,
             f"Podman on {host} gives no NVIDIA accelerators through its Docker-compatible socket",
@@ -193,12 +183,12 @@ def follow(
     Raises:
         BaseException: The exception of the stream, or the last one of `ask`.
     """
-    events: queue.Queue[Event[T]] = queue.Queue()
+    events: queue.Queue[tuple[T] | BaseException | None] = queue.Queue()
     threading.Thread(target=_read, args=(stream, events), daemon=True).start()
     misses_in_row = 0
     while True:
         try:
-            kind, what = events.get(timeout=silence)
+            event = events.get(timeout=silence)
         except queue.Empty:
             misses_in_row += 1
             try:
@@ -209,18 +199,19 @@ def follow(
                     raise
             continue
         misses_in_row = 0
-        if kind == "end":
+        if event is None:
             return
-        if isinstance(what, BaseException):
-            raise what
-        yield what  # type: ignore[misc]
+        if isinstance(event, BaseException):
+            raise event
+        yield from event
 
 
-def _read(stream: Callable[[], Iterable[T]], events: queue.Queue[Event[T]]) -> None:
+def _read(
+    stream: Callable[[], Iterable[T]], events: queue.Queue[tuple[T] | BaseException | None]
+) -> None:
     try:
         for item in stream():
-            events.put(("item", item))
+            events.put((item,))
+        events.put(None)
     except BaseException as error:
-        events.put(("error", error))
-    else:
-        events.put(("end", None))
+        events.put(error)

@@ -3,7 +3,7 @@
 import io
 import shlex
 import tarfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import PurePosixPath
 from typing import Any
@@ -26,7 +26,6 @@ SECRETS_FILE = "/run/moorage/secrets"
 """Path in the container's own layer, which survives restarts, unlike a memory file system."""
 
 SHELL = "/bin/sh"
-USERS_FILE = "/etc/passwd"
 
 
 def container_arguments(spec: ContainerSpec) -> dict[str, Any]:
@@ -85,7 +84,7 @@ def _prepared(spec: ContainerSpec) -> tuple[str, ...]:
         return spec.argv
     words = (spec.preparation or Preparation()).words
     script = files("moorage.engines").joinpath("prepare.sh").read_text()
-    return ("/bin/sh", "-c", script, SCRIPT_NAME, *secrets, *words, *spec.argv)
+    return (SHELL, "-c", script, SCRIPT_NAME, *secrets, *words, *spec.argv)
 
 
 def _isolation(isolation: Isolation) -> dict[str, Any]:
@@ -148,7 +147,7 @@ def _deliver_secrets(container: Container, spec: ContainerSpec, secrets: Mapping
     values = {v.name: secrets[v.secret] for v in spec.environment if v.secret}
     if not values:
         return
-    if not _has(container, SHELL):
+    if _packed_file(container, SHELL) is None:
         raise Failure(
             Cause.LAUNCH_REFUSED,
             f"{spec.image} has no {SHELL}, through which {', '.join(values)} would reach the"
@@ -198,29 +197,24 @@ def _owner(container: Container) -> tuple[int, int]:
     user, _, group = str(container.attrs["Config"].get("User") or "0").partition(":")
     if user.isdecimal():
         return int(user), int(group) if group.isdecimal() else 0
-    for fields in _users(container):
-        if fields[0] == user:
+    for line in _users(container):
+        fields = line.split(":")
+        if fields[0] == user and len(fields) > 3 and fields[2].isdecimal():
             return int(fields[2]), int(fields[3])
     return 0, 0
 
 
-def _users(container: Container) -> Iterator[list[str]]:
-    try:
-        packed, _ = container.get_archive(USERS_FILE)
-    except NotFound:
-        return
-    with tarfile.open(fileobj=io.BytesIO(b"".join(packed))) as archive:
+def _users(container: Container) -> list[str]:
+    if (packed := _packed_file(container, "/etc/passwd")) is None:
+        return []
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         file = archive.extractfile(archive.getmembers()[0])
-        for line in file.read().decode(errors="replace").splitlines() if file else ():
-            if len(fields := line.split(":")) > 3 and fields[2].isdecimal():
-                yield fields
+        return file.read().decode(errors="replace").splitlines() if file else []
 
 
-def _has(container: Container, path: str) -> bool:
+def _packed_file(container: Container, path: str) -> bytes | None:
     try:
         packed, _ = container.get_archive(path)
     except NotFound:
-        return False
-    for _ in packed:  # otherwise the connection could not be reused
-        pass
-    return True
+        return None
+    return b"".join(packed)

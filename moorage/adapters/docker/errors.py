@@ -13,27 +13,28 @@ from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import ContainerSpec
 from moorage.inventory.devices import device_kind
 
-NO_INIT = "container-init binary not found"
-"""Podman's message; Docker ships its own init."""
-
-START_ERRORS: tuple[tuple[str, Cause], ...] = (
-    ("port is already allocated", Cause.PORT_TAKEN),
-    ("address already in use", Cause.PORT_TAKEN),
-    ("unsatisfied condition: cuda", Cause.DRIVER_TOO_OLD),
-    ("could not select device driver", Cause.ACCELERATOR_RUNTIME_MISSING),
-    ("Unknown runtime specified", Cause.ACCELERATOR_RUNTIME_MISSING),
-    ("unresolvable CDI devices", Cause.ACCELERATOR_RUNTIME_MISSING),
-    ("nvidia-container-cli", Cause.ACCELERATOR_RUNTIME_MISSING),
-    ("nvidia-container-runtime", Cause.ACCELERATOR_RUNTIME_MISSING),
-    ("error gathering device information", Cause.ACCELERATOR_RUNTIME_MISSING),
+START_ERRORS: tuple[ErrorText, ...] = (
+    ErrorText("port is already allocated", Cause.PORT_TAKEN),
+    ErrorText("address already in use", Cause.PORT_TAKEN),
+    ErrorText("unsatisfied condition: cuda", Cause.DRIVER_TOO_OLD),
+    ErrorText("could not select device driver", Cause.ACCELERATOR_RUNTIME_MISSING),
+    ErrorText("Unknown runtime specified", Cause.ACCELERATOR_RUNTIME_MISSING),
+    ErrorText("unresolvable CDI devices", Cause.ACCELERATOR_RUNTIME_MISSING),
+    ErrorText("nvidia-container-cli", Cause.ACCELERATOR_RUNTIME_MISSING),
+    ErrorText("nvidia-container-runtime", Cause.ACCELERATOR_RUNTIME_MISSING),
+    ErrorText("error gathering device information", Cause.ACCELERATOR_RUNTIME_MISSING),
     # From here on: Podman's messages, then messages of both.
-    ("container create: stat /dev/", Cause.ACCELERATOR_RUNTIME_MISSING),
-    (NO_INIT, Cause.LAUNCH_REFUSED),
-    ("no space left on device", Cause.DISK_FULL),
-    ("executable file not found", Cause.PROGRAM_MISSING),
-    ("no such file or directory", Cause.PROGRAM_MISSING),
+    ErrorText("container create: stat /dev/", Cause.ACCELERATOR_RUNTIME_MISSING),
+    ErrorText(
+        "container-init binary not found",  # Docker ships its own init
+        Cause.LAUNCH_REFUSED,
+        "Install Podman's init there (package `catatonit`).",
+    ),
+    ErrorText("no space left on device", Cause.DISK_FULL),
+    ErrorText("executable file not found", Cause.PROGRAM_MISSING),
+    ErrorText("no such file or directory", Cause.PROGRAM_MISSING),
 )
-"""Texts of the daemon when a start fails, with causes; the first match counts."""
+"""Texts of the daemon when a start fails; the first match counts."""
 
 NO_MOUNT = "bind source path does not exist"
 """Message for a missing directory on the host; the text ends with its path."""
@@ -103,18 +104,16 @@ def start_failure(error: APIError, spec: ContainerSpec) -> Failure:
     """The failure behind a daemon's answer to a start."""
     text = str(error.explanation or error)
     kind = device_kind(spec.accelerator_type)
-    causes = [cause for fragment, cause in START_ERRORS if fragment.lower() in text.lower()]
-    if NO_MOUNT in text and any(text.endswith(path) for path in kind.mounts):
-        causes = [Cause.ACCELERATOR_RUNTIME_MISSING]
-    elif NO_MOUNT in text and any(text.endswith(mount.source) for mount in spec.mounts):
-        causes = [Cause.PLACE_GONE]
-    cause = next(iter(causes), Cause.LAUNCH_REFUSED)
-    remedy = kind.remedy if cause is Cause.ACCELERATOR_RUNTIME_MISSING else ""
-    if cause is Cause.PLACE_GONE:
+    texts, detail = START_ERRORS, f"{spec.name} on {spec.host}: {text}"
+    if NO_MOUNT in text and text.endswith(kind.mounts):
+        texts = (ErrorText(NO_MOUNT, Cause.ACCELERATOR_RUNTIME_MISSING),)
+    elif NO_MOUNT in text and text.endswith(tuple(mount.source for mount in spec.mounts)):
         remedy = "Deploy the model again: that brings its files back."
-    if NO_INIT in text:
-        remedy = "Install Podman's init there (package `catatonit`)."
-    return Failure(cause, f"{spec.name} on {spec.host}: {text}", suggestion=remedy or None)
+        texts = (ErrorText(NO_MOUNT, Cause.PLACE_GONE, remedy),)
+    found = failure_of(text, detail, texts, Cause.LAUNCH_REFUSED)
+    if found.cause is Cause.ACCELERATOR_RUNTIME_MISSING and kind.remedy:
+        return Failure(found.cause, detail, suggestion=kind.remedy)
+    return found
 
 
 def reach_failure(

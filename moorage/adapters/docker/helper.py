@@ -176,7 +176,8 @@ def ensure_helper_image(host: HostSnapshot, reference: str, seconds: float) -> s
     """
     if found := _present_image(host, reference):
         return found
-    (outcome,) = map_parallel(partial(_pull, host), [reference], seconds)
+    pull = partial(present_image, host=host, wait_seconds=PULL_SECONDS)
+    (outcome,) = map_parallel(pull, [_image(reference)], seconds)
     if isinstance(outcome, TimeoutError):
         raise Failure(
             Cause.IMAGE_PULL_TIMEOUT,
@@ -186,7 +187,7 @@ def ensure_helper_image(host: HostSnapshot, reference: str, seconds: float) -> s
         )
     if isinstance(outcome, Exception):
         raise outcome
-    return outcome
+    return outcome.portable
 
 
 def _present_image(host: HostSnapshot, reference: str) -> str:
@@ -196,10 +197,6 @@ def _present_image(host: HostSnapshot, reference: str) -> str:
             digest = next(iter(local.digests), "")
             return _image(place).model_copy(update={"digest": digest}).portable
     return ""
-
-
-def _pull(host: HostSnapshot, reference: str) -> str:
-    return present_image(_image(reference), host, PULL_SECONDS).portable
 
 
 def _image(reference: str) -> Image:

@@ -115,12 +115,13 @@ class DockerImages:
             except APIError as error:
                 raise pull_failure(str(error.explanation or error), reference) from error
         own = familiar(repository(reference))
+        labels = (attributes.get("Config") or {}).get("Labels") or {}
         known = (entry.split("@", 1) for entry in attributes.get("RepoDigests") or ())
         return LocalImage(
             identity=str(attributes["Id"]),
             digests=tuple(digest for name, digest in known if familiar(name) == own),
             architecture=str(attributes.get("Architecture") or ""),
-            lacks=_lacks((attributes.get("Config") or {}).get("Labels") or {}),
+            lacks=tuple(sorted(LACKABLE.intersection(labels.get(LABEL_LACKS, "").split(",")))),
         )
 
     def pull(
@@ -259,8 +260,14 @@ def ensure_image(
     name = hashlib.sha256(f"{images.address} {image.portable}".encode()).hexdigest()[:24]
     try:
         with FileLock(locks / f"pull-{name}.lock", timeout=wait_seconds):
-            if not any(map(images.find, places)):
-                _pull_or_reuse(images, image, sources, on_progress)
+            if any(map(images.find, places)):
+                return
+            try:
+                _pull_first(images, image, sources, on_progress)
+            except Failure:
+                # One with the same digest from another registry will do.
+                if not image.digest or images.find(image.portable, by_digest=True) is None:
+                    raise
     except Timeout as error:
         detail = f"{image.reference}: another pull of it did not end within {wait_seconds:g} s"
         raise Failure(Cause.IMAGE_PULL_TIMEOUT, detail) from error
@@ -268,20 +275,6 @@ def ensure_image(
 
 def _at(image: Image, source: PullSource) -> Image:
     return image.model_copy(update={"reference": source.reference})
-
-
-def _pull_or_reuse(
-    images: DockerImages,
-    image: Image,
-    sources: Sequence[PullSource],
-    on_progress: Callable[[int, int], None],
-) -> None:
-    """Pull an image; if that fails, one with the same digest from another registry will do."""
-    try:
-        _pull_first(images, image, sources, on_progress)
-    except Failure:
-        if not image.digest or images.find(image.portable, by_digest=True) is None:
-            raise
 
 
 def _pull_first(
@@ -304,8 +297,3 @@ def _pull_first(
         if wanted != source.reference and not parse_reference(source.reference).digest:
             images.tag(wanted, source.reference)
         return
-
-
-def _lacks(labels: Mapping[str, str]) -> tuple[str, ...]:
-    """The words of `LACKABLE` in an image's label, without unknown words."""
-    return tuple(sorted(LACKABLE.intersection(labels.get(LABEL_LACKS, "").split(","))))
