@@ -8,7 +8,7 @@ from sqlalchemy import Row, func, select
 
 from moorage.adapters.ledger.database import UNDECODABLE, LedgerPart, reading
 from moorage.adapters.ledger.tables import RELEASES, TRANSITION_LOG, VERDICTS
-from moorage.adapters.ledger.transitions import transition_of
+from moorage.adapters.ledger.transitions import LOGGED, transition_of
 from moorage.operations.metrics.activity import Outcome
 from moorage.releases.states import SERVING, ReleaseState, Transition
 
@@ -23,10 +23,7 @@ class ActivityLog(LedgerPart):
 
     def transitions_after(self, last: int) -> list[tuple[int, Transition]]:
         """The transitions after number `last` of the log, with their numbers; at most `AT_ONCE`."""
-        query = select(TRANSITION_LOG, RELEASES.c.model).join(
-            RELEASES, RELEASES.c.id == TRANSITION_LOG.c.release
-        )
-        ordered = query.where(TRANSITION_LOG.c.id > last).order_by(TRANSITION_LOG.c.id)
+        ordered = LOGGED.where(TRANSITION_LOG.c.id > last).order_by(TRANSITION_LOG.c.id)
         with reading(self._engine) as connection:
             rows = connection.execute(ordered.limit(AT_ONCE))
             return [(row.id, transition_of(row, row.model)) for row in rows]

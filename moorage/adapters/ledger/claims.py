@@ -123,7 +123,8 @@ def _read_claims(connection: Connection, *where: ColumnElement[bool]) -> tuple[C
     return tuple([claim_of(row, pending=row[0] not in own) for row in rows])
 
 
-_COLUMNS = [CLAIMS.c[name] for name in ("release", "host", "resource", "index", "amount")]
+_STORED = ("release", "host", "resource", "index", "amount")
+_COLUMNS = [CLAIMS.c[name] for name in _STORED]
 
 _RESOURCES = {str(one): one for one in Resource}
 
@@ -138,17 +139,8 @@ def claim_of(row: Sequence[Any], *, pending: bool) -> Claim:
 def insert_claims(connection: Connection, release: str, claims: Sequence[Claim]) -> None:
     """Write claims of a release, inside a transaction that has checked that they fit."""
     if claims:
-        rows = [
-            {
-                "host": claim.host,
-                "resource": claim.resource,
-                "amount": claim.amount,
-                "index": claim.index,
-                "release": release,
-            }
-            for claim in claims
-        ]
-        connection.execute(insert(CLAIMS), rows)
+        rows = [{name: getattr(one, name) for name in _STORED} for one in claims]
+        connection.execute(insert(CLAIMS), [{**row, "release": release} for row in rows])
 
 
 def _require_same_machines(connection: Connection, fleet: FleetSnapshot) -> None:

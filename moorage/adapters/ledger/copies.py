@@ -30,7 +30,7 @@ NO_BACKUP = "The ledger was not changed. Name a file that `moorage ledger backup
 STEP_PAGES = 2048
 """Pages of one step of a copy. A signal can interrupt it between steps."""
 
-SIDE_FILES = ("-wal", "-shm", "-journal")
+SIDE_FILES = (*WRITE_AHEAD, "-journal")
 """Suffixes of the side files of an SQLite database."""
 
 NAME = re.compile(r"\.part-([0-9a-f]{8})-(\d+)-(\d+)(-wal|-shm|-journal)?$")
@@ -109,7 +109,8 @@ def _checked_copy(source: Path, target: Path) -> Iterator[Path]:
             yield copy
             _to_disk(target.parent)
     finally:
-        remove_part(copy)
+        for suffix in ("", *SIDE_FILES):
+            Path(f"{copy}{suffix}").unlink(missing_ok=True)
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -183,12 +184,6 @@ def part_for(target: Path) -> Path:
     """The path of this process's unfinished copy of a file."""
     own = this_process()
     return target.with_name(f"{target.name}.part-{_machine(own)}-{own.pid}-{own.started_at}")
-
-
-def remove_part(part: Path) -> None:
-    """Remove an unfinished copy with its side files."""
-    for suffix in ("", *SIDE_FILES):
-        Path(f"{part}{suffix}").unlink(missing_ok=True)
 
 
 def remove_leftovers(folder: Path) -> None:

@@ -21,6 +21,9 @@ from moorage.adapters.system.threads import variable_scope
 from moorage.common.failures import Cause, Failure
 from moorage.releases.states import SERVING, TRANSITIONS, ReleaseState, Transition
 
+LOGGED = select(TRANSITION_LOG, RELEASES.c.model).join_from(TRANSITION_LOG, RELEASES)
+"""All transitions, with the models of their releases."""
+
 
 class Change:
     """An exclusive transaction that may move releases."""
@@ -97,13 +100,8 @@ def changing(engine: Engine) -> Iterator[Change]:
 
 def logged(connection: Connection, release: str) -> tuple[Transition, ...]:
     """All transitions of a release, in order."""
-    query = select(TRANSITION_LOG, RELEASES.c.model).join(
-        RELEASES, RELEASES.c.id == TRANSITION_LOG.c.release
-    )
-    rows = connection.execute(
-        query.where(TRANSITION_LOG.c.release == release).order_by(TRANSITION_LOG.c.sequence)
-    )
-    return tuple(transition_of(row, row.model) for row in rows)
+    own = LOGGED.where(TRANSITION_LOG.c.release == release).order_by(TRANSITION_LOG.c.sequence)
+    return tuple(transition_of(row, row.model) for row in connection.execute(own))
 
 
 def transition_of(row: Row[Any], model: str) -> Transition:
