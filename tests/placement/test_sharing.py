@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from moorage.adapters.hosts.local_host import nvidia_accelerators
 from moorage.common.units import GIB, MIB
 from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Claim
@@ -17,7 +16,7 @@ from moorage.models.profile import derive_profile
 from moorage.placement.demand import Subject
 from moorage.placement.placement import Placement
 from moorage.placement.propose import NoFit, propose
-from tests.adapters.hosts.test_local_host import L4, Recording
+from tests.adapters.hosts.test_local_host import L4, Recording, recorded
 from tests.builders import a_fleet, a_host, a_model, a_spec
 from tests.memory.models import known
 
@@ -27,7 +26,7 @@ L4_BYTES = 23034 * MIB
 def host(*claims: Claim) -> HostSnapshot:
     used = sum(claim.amount for claim in claims if claim.resource == "accelerator")
     free = (L4_BYTES - used) // MIB
-    (gpu,) = nvidia_accelerators(Recording({**L4, "memory": (L4_BYTES // MIB, free)})).accelerators
+    (gpu,) = recorded(Recording({**L4, "memory": (L4_BYTES // MIB, free)})).accelerators
     return a_host(accelerators=(gpu,), claims=claims)
 
 

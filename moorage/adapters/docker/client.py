@@ -165,20 +165,12 @@ def is_name_taken(error: APIError) -> bool:
     return error.status_code == CONFLICT or NAME_IN_USE in str(error.explanation)
 
 
-def follow(
-    stream: Callable[[], Iterable[T]],
-    ask: Callable[[], object],
-    *,
-    silence: float = SILENCE_SECONDS,
-    misses: int = MISSES,
-) -> Iterator[T]:
+def follow(stream: Callable[[], Iterable[T]], ask: Callable[[], object]) -> Iterator[T]:
     """The items of a stream as they arrive.
 
     Args:
         stream: Opens the stream. A daemon thread reads it, abandoned if the other side is lost.
         ask: Checks that the other side is alive, and raises otherwise.
-        silence: Seconds without an item before a check.
-        misses: How many checks in a row may fail.
 
     Raises:
         BaseException: The exception of the stream, or the last one of `ask`.
@@ -188,14 +180,14 @@ def follow(
     misses_in_row = 0
     while True:
         try:
-            event = events.get(timeout=silence)
+            event = events.get(timeout=SILENCE_SECONDS)
         except queue.Empty:
             misses_in_row += 1
             try:
                 ask()
                 misses_in_row = 0
             except Exception:
-                if misses_in_row >= misses:
+                if misses_in_row >= MISSES:
                     raise
             continue
         misses_in_row = 0

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import psutil
@@ -98,39 +97,34 @@ def local_accelerators() -> Found:
     return read_vendors(done.stdout.decode(errors="replace"), (memory.total, memory.available))
 
 
-def nvidia_accelerators(nvml: ModuleType | Any = pynvml) -> Found:
-    """The NVIDIA GPUs that NVML reports; none when there is no driver.
-
-    Args:
-        nvml: The module of nvidia-ml-py, or a recording of its answers.
-    """
+def nvidia_accelerators() -> Found:
+    """The NVIDIA GPUs that NVML reports; none when there is no driver."""
     try:
-        nvml.nvmlInit()
-    except nvml.NVMLError:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
         return Found()
     try:
-        driver = nvml.nvmlSystemGetDriverVersion()
-        cuda = nvml.nvmlSystemGetCudaDriverVersion()
-        count = nvml.nvmlDeviceGetCount()
-        seen = [_describe(nvml, index, driver, cuda) for index in range(count)]
+        driver = pynvml.nvmlSystemGetDriverVersion()
+        cuda = pynvml.nvmlSystemGetCudaDriverVersion()
+        seen = [_describe(index, driver, cuda) for index in range(pynvml.nvmlDeviceGetCount())]
     finally:
-        nvml.nvmlShutdown()
+        pynvml.nvmlShutdown()
     return Found(
         accelerators=tuple(item for item in seen if isinstance(item, Accelerator)),
         troubles=tuple(item for item in seen if isinstance(item, str)),
     )
 
 
-def _describe(nvml: Any, index: int, driver: str, cuda: int) -> Accelerator | str:
+def _describe(index: int, driver: str, cuda: int) -> Accelerator | str:
     """One GPU, or the reason why it is unusable: it fell off the bus, or MIG splits it."""
     try:
-        handle = nvml.nvmlDeviceGetHandleByIndex(index)
-        total, free = _memory(nvml, handle)
-        name, uuid = nvml.nvmlDeviceGetName(handle), nvml.nvmlDeviceGetUUID(handle)
-    except nvml.NVMLError as error:
+        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+        total, free = _memory(handle)
+        name, uuid = pynvml.nvmlDeviceGetName(handle), pynvml.nvmlDeviceGetUUID(handle)
+    except pynvml.NVMLError as error:
         return f"GPU {index} cannot be used: {error}"
-    with suppress(nvml.NVMLError):  # most GPUs do not support MIG
-        if nvml.nvmlDeviceGetMigMode(handle)[0]:
+    with suppress(pynvml.NVMLError):  # most GPUs do not support MIG
+        if pynvml.nvmlDeviceGetMigMode(handle)[0]:
             return split_by_mig(index, name)
     return Accelerator(
         type="cuda",
@@ -144,16 +138,16 @@ def _describe(nvml: Any, index: int, driver: str, cuda: int) -> Accelerator | st
     )
 
 
-def _memory(nvml: Any, handle: Any) -> tuple[int, int]:
+def _memory(handle: Any) -> tuple[int, int]:
     """Total and free bytes of a GPU for CUDA, without the driver's own reserve.
 
     With drivers before 510 the total includes the reserve, because they do not report it.
     """
     try:
-        memory = nvml.nvmlDeviceGetMemoryInfo(handle, version=nvml.nvmlMemory_v2)
+        memory = pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2)
         return int(memory.total - memory.reserved), int(memory.free)
-    except nvml.NVMLError:
-        memory = nvml.nvmlDeviceGetMemoryInfo(handle)
+    except pynvml.NVMLError:
+        memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
         return int(memory.total), int(memory.free)
 
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Engine,
     Float,
     cast,
     delete,
@@ -30,7 +29,7 @@ from sqlalchemy import (
 )
 
 from moorage.adapters.hosts.supervisor import is_alive, process_state
-from moorage.adapters.ledger.database import gate, reading
+from moorage.adapters.ledger.database import LedgerPart, gate, reading
 from moorage.adapters.ledger.tables import LOCKS, replace_rows
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
@@ -105,17 +104,8 @@ class LockHeld(Failure):
         return LockHeld, (self.detail,)
 
 
-class Locks:
-    """The locks of a ledger.
-
-    Args:
-        engine: The ledger's database.
-        clock: Seconds since 1970. None = the database's own, since the clocks of machines differ.
-    """
-
-    def __init__(self, engine: Engine, clock: Callable[[], float] | None = None) -> None:
-        self._engine = engine
-        self._clock = clock
+class Locks(LedgerPart):
+    """The locks of a ledger."""
 
     @contextmanager
     def holding(
@@ -219,9 +209,10 @@ class Locks:
 
     @property
     def _now(self) -> ColumnElement[float]:
-        if self._clock is None and self._engine.dialect.name == "postgresql":
+        """Seconds since 1970, by the clock of a server, since those of machines differ."""
+        if self._engine.dialect.name == "postgresql":
             return cast(extract("epoch", func.clock_timestamp()), Float)
-        return literal((self._clock or time.time)())
+        return literal(time.time())
 
     def _owners(self, connection: Connection, *where: ColumnElement[bool]) -> dict[str, Owner]:
         rows = connection.execute(

@@ -184,11 +184,7 @@ def _may_be_pulled(failure: Failure, registries: Registries, place: str) -> bool
 def find_first(
     places: Sequence[str], client_for: Callable[[str], RegistryClient], architecture: str
 ) -> RegistryImage:
-    """The image at the first of its references whose registry answers.
-
-    Args:
-        places: References of one image in several registries, the preferred one first.
-        architecture: CPU architecture of the hosts, such as `amd64`.
+    """The image at the first of its references, preferred ones first, whose registry answers.
 
     Raises:
         Failure: That of the first registry that answers; when none does, the cause of the first
@@ -203,7 +199,7 @@ def find_first(
                 raise
             failures.append(failure)
             continue
-        if not found.suits(architecture):
+        if found.platforms and f"linux/{architecture}" not in found.platforms:
             built = ", ".join(found.platforms)
             detail = f"{found.reference} is built for {built}, the host is {architecture}"
             raise Failure(Cause.NO_IMAGE, detail)

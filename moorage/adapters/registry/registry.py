@@ -69,14 +69,12 @@ class RegistryClient:
         credentials: Credentials | None = None,
         insecure: bool = False,
         known: Collection[str] = (),
-        transport: httpx.BaseTransport | None = None,
         attempts: int = ATTEMPTS,
     ) -> None:
         self.host = DOCKER_HUB if host in HUB_NAMES else host
         self._insecure = insecure
         self._known = known
         self._credentials = credentials
-        self._transport = transport
         self._attempts = attempts
 
     def find(self, reference: str) -> RegistryImage:
@@ -118,15 +116,13 @@ class RegistryClient:
             return self._parse(body, digest, reference)
 
     def _client(self, endpoint: Endpoint) -> httpx.Client:
-        options: dict[str, Any] = {
-            "base_url": endpoint.base,
-            "timeout": TIMEOUT,
-            "headers": {"Accept": ACCEPT, "Accept-Encoding": "identity"},
-        }
-        if self._transport:
-            return httpx.Client(transport=self._transport, follow_redirects=True, **options)
         client: httpx.Client = guarded_client(
-            httpx, Guard(endpoint.base), verify=endpoint.trust, **options
+            httpx,
+            Guard(endpoint.base),
+            verify=endpoint.trust,
+            base_url=endpoint.base,
+            timeout=TIMEOUT,
+            headers={"Accept": ACCEPT, "Accept-Encoding": "identity"},
         )
         return client
 
@@ -141,7 +137,10 @@ class RegistryClient:
 
     def _request(self, client: httpx.Client, method: str, reference: Reference) -> httpx.Response:
         """Answer about a manifest; an error if the registry does not support HEAD."""
-        url = f"/v2/{self._path(reference)}/manifests/{reference.wanted}"
+        # Docker Hub keeps its own images below `library`.
+        official = self.host == DOCKER_HUB and "/" not in reference.path
+        path = f"library/{reference.path}" if official else reference.path
+        url = f"/v2/{path}/manifests/{reference.wanted}"
         answer = bounded_request(client, method, url)
         if answer.status_code == 401:
             value = authorization(client, answer, self._credentials)
@@ -151,11 +150,6 @@ class RegistryClient:
         if answer.is_success or (method == "HEAD" and answer.status_code in NO_HEAD):
             return answer
         raise self._refusal(reference, answer)
-
-    def _path(self, reference: Reference) -> str:
-        """Docker Hub keeps its own images below `library`."""
-        official = self.host == DOCKER_HUB and "/" not in reference.path
-        return f"library/{reference.path}" if official else reference.path
 
     def _refusal(self, reference: Reference, answer: httpx.Response) -> Failure:
         status = answer.status_code
@@ -194,10 +188,6 @@ class RegistryImage(Value):
     reference: str
     digest: str
     platforms: tuple[str, ...] = ()
-
-    def suits(self, architecture: str) -> bool:
-        """Whether it is built for a CPU architecture; without listed platforms, True."""
-        return not self.platforms or f"linux/{architecture}" in self.platforms
 
 
 def platforms(body: bytes) -> tuple[str, ...] | None:

@@ -82,7 +82,11 @@ def test_what_the_stream_raises_is_raised() -> None:
         next(found)
 
 
-def test_silence_is_borne_as_long_as_the_other_side_answers() -> None:
+def test_silence_is_borne_as_long_as_the_other_side_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(docker_client, "SILENCE_SECONDS", 0.01)
+    monkeypatch.setattr(docker_client, "MISSES", 2)
     checks, go_on = [], threading.Event()
 
     def stream() -> Iterator[int]:
@@ -96,11 +100,12 @@ def test_silence_is_borne_as_long_as_the_other_side_answers() -> None:
         if len(checks) == 5:
             go_on.set()
 
-    assert list(follow(stream, ask, silence=0.01, misses=2)) == [1]
+    assert list(follow(stream, ask)) == [1]
     assert len(checks) >= 5
 
 
-def test_a_side_that_is_gone_ends_the_wait() -> None:
+def test_a_side_that_is_gone_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(docker_client, "SILENCE_SECONDS", 0.01)
     never, checks = threading.Event(), []
 
     def stream() -> Iterator[int]:
@@ -112,6 +117,6 @@ def test_a_side_that_is_gone_ends_the_wait() -> None:
         raise OSError("no route")
 
     with pytest.raises(OSError, match="no route"):
-        list(follow(stream, ask, silence=0.01, misses=3))
+        list(follow(stream, ask))
     assert len(checks) == 3
     never.set()

@@ -4,6 +4,7 @@ import socket
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import psutil
 import pytest
@@ -99,9 +100,15 @@ H200 = {"name": "NVIDIA H200", "uuid": "GPU-7a1c", "memory": (143771, 143164)}
 L4 = {"name": "NVIDIA L4", "uuid": "GPU-90fe", "memory": (23034, 512)}
 
 
+def recorded(nvml: Recording) -> Found:
+    """What a survey finds where NVML gives these answers."""
+    with mock.patch.object(local_host, "pynvml", nvml):
+        return nvidia_accelerators()
+
+
 def test_gpus_are_described_as_their_driver_reports_them() -> None:
     nvml = Recording(H200, L4)
-    h200, l4 = nvidia_accelerators(nvml).accelerators
+    h200, l4 = recorded(nvml).accelerators
     assert h200 == Accelerator(
         type="cuda",
         index=0,
@@ -120,27 +127,27 @@ def test_gpus_are_described_as_their_driver_reports_them() -> None:
 
 @pytest.mark.parametrize(("reserved", "total"), [(480, 81079), (None, 81559)])
 def test_what_the_driver_reserves_is_no_memory_of_a_gpu(reserved: int | None, total: int) -> None:
-    (h100,) = nvidia_accelerators(Recording({**H100, "reserved": reserved})).accelerators
+    (h100,) = recorded(Recording({**H100, "reserved": reserved})).accelerators
     assert (h100.memory_total, h100.memory_free) == (total * MIB, 81079 * MIB)
 
 
 @pytest.mark.parametrize("nvml", [Recording(init=False), Recording()], ids=["no driver", "no GPU"])
 def test_without_a_driver_or_a_gpu_there_are_none(nvml: Recording) -> None:
-    assert nvidia_accelerators(nvml) == Found()
+    assert recorded(nvml) == Found()
     assert not nvml.open
 
 
 def test_a_gpu_that_is_lost_does_not_hide_the_others() -> None:
     lost = {"name": "NVIDIA L4", "uuid": "GPU-dead"}
     nvml = Recording(lost, H200)
-    seen = nvidia_accelerators(nvml)
+    seen = recorded(nvml)
     assert [(item.index, item.name) for item in seen.accelerators] == [(1, "NVIDIA H200")]
     assert seen.troubles == ("GPU 0 cannot be used: GPU is lost",)
     assert not nvml.open
 
 
 def test_a_gpu_that_is_split_is_a_trouble() -> None:
-    seen = nvidia_accelerators(Recording({**H200, "mig": 1}, {**H200, "mig": 0}))
+    seen = recorded(Recording({**H200, "mig": 1}, {**H200, "mig": 0}))
     assert [item.index for item in seen.accelerators] == [1]
     assert "GPU 0 (NVIDIA H200) is split by MIG" in seen.troubles[0]
 

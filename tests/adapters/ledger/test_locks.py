@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import psutil
 import pytest
-from sqlalchemy import Connection, Engine
+from sqlalchemy import ColumnElement, Connection, Engine, literal
 
 from moorage.adapters.hosts.supervisor import is_alive
 from moorage.adapters.ledger import locks as module
@@ -42,9 +42,6 @@ class Clock:
     def __init__(self) -> None:
         self.now = 1000.0
 
-    def __call__(self) -> float:
-        return self.now
-
 
 @pytest.fixture
 def engine(url: str) -> Iterator[Engine]:
@@ -60,7 +57,12 @@ def clock() -> Clock:
 
 @pytest.fixture
 def locks(engine: Engine, clock: Clock) -> Locks:
-    return Locks(engine, clock)
+    class Clocked(Locks):
+        @property
+        def _now(self) -> ColumnElement[float]:
+            return literal(clock.now)
+
+    return Clocked(engine)
 
 
 @pytest.fixture

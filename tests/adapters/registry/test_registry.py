@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from moorage.adapters.registry.connection import Credentials
+from moorage.adapters.registry.connection import Credentials, Endpoint
 from moorage.adapters.registry.pinning import find_first
 from moorage.adapters.registry.registry import INDEXES, MANIFESTS, RegistryClient
 from moorage.common.failures import Cause, Failure
@@ -64,8 +64,24 @@ class FakeRegistry:
         return httpx.Response(200, headers=headers, content=self.body)
 
 
+class MockedClient(RegistryClient):
+    """A client whose requests get the answers of a function."""
+
+    answer: Answer
+
+    def _client(self, endpoint: Endpoint) -> httpx.Client:
+        return httpx.Client(
+            base_url=endpoint.base,
+            headers=super()._client(endpoint).headers,
+            transport=httpx.MockTransport(self.answer),
+            follow_redirects=True,
+        )
+
+
 def client(answer: Answer, host: str = "own.io", **more: Any) -> RegistryClient:
-    return RegistryClient(host, transport=httpx.MockTransport(answer), **more)
+    mocked = MockedClient(host, **more)
+    mocked.answer = answer
+    return mocked
 
 
 def failure_of(answer: Answer, reference: str = "own.io/team/vllm:v1", **more: Any) -> Failure:
