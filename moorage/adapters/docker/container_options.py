@@ -31,6 +31,7 @@ SHELL = "/bin/sh"
 def container_arguments(spec: ContainerSpec) -> dict[str, Any]:
     """The arguments for a planned container, without secrets."""
     argv = _prepared(spec)
+    ports = (spec.port, *spec.services.values()) if spec.publishes else ()
     return {
         "image": spec.image,
         "name": spec.name,
@@ -51,7 +52,7 @@ def container_arguments(spec: ContainerSpec) -> dict[str, Any]:
         ],
         # The library would add the proxies of this machine's ~/.docker/config.json, with passwords.
         "use_config_proxy": False,
-        "ports": _ports(spec),
+        "ports": {f"{port}/tcp": (spec.bind, port) for port in ports},
         "device_requests": _device_requests(spec),
         "shm_size": spec.shm_bytes or None,
         "mem_limit": spec.memory_bytes or None,
@@ -69,11 +70,6 @@ def container_arguments(spec: ContainerSpec) -> dict[str, Any]:
     }
 
 
-def _ports(spec: ContainerSpec) -> dict[str, tuple[str, int]]:
-    ports = (spec.port, *spec.services.values()) if spec.publishes else ()
-    return {f"{port}/tcp": (spec.bind, port) for port in ports}
-
-
 def _prepared(spec: ContainerSpec) -> tuple[str, ...]:
     """The command line, run by `prepare.sh` if the container needs preparation or has secrets.
 
@@ -89,8 +85,9 @@ def _prepared(spec: ContainerSpec) -> tuple[str, ...]:
 
 def _isolation(isolation: Isolation) -> dict[str, Any]:
     """Docker's options for isolation; options that the plan leaves open keep Docker's default."""
-    found: dict[str, Any] = {
-        "ipc_mode": isolation.ipc.value,
+    sharing = isolation.shares_memory_of
+    fixed = {
+        "ipc_mode": f"container:{sharing}" if sharing else isolation.ipc.value,
         "privileged": isolation.privileged,
         "cap_add": list(isolation.capabilities),
         "devices": [f"{node}:{node}:rwm" for node in isolation.nodes],
@@ -99,21 +96,17 @@ def _isolation(isolation: Isolation) -> dict[str, Any]:
             Ulimit(name=name, soft=limit, hard=limit) for name, limit in isolation.ulimits.items()
         ],
     }
-    if isolation.user:
-        found["user"] = isolation.user
-    if isolation.runtime:
-        found["runtime"] = isolation.runtime
-    if isolation.shares_memory_of:
-        found["ipc_mode"] = f"container:{isolation.shares_memory_of}"
-    if isolation.sees_processes_of:
-        found["pid_mode"] = f"container:{isolation.sees_processes_of}"
-    if isolation.network == NetworkMode.HOST:
-        found["network_mode"] = "host"
-    if isolation.restart != RestartPolicy.NONE:
-        found["restart_policy"] = {"Name": isolation.restart.value}
-    if isolation.locked:
-        found |= {"read_only": True, "cap_drop": ["ALL"]}
-    return found
+    seen, restart = isolation.sees_processes_of, isolation.restart
+    chosen = {
+        "user": isolation.user,
+        "runtime": isolation.runtime,
+        "pid_mode": seen and f"container:{seen}",
+        "network_mode": "host" if isolation.network == NetworkMode.HOST else "",
+        "restart_policy": {"Name": restart.value} if restart != RestartPolicy.NONE else {},
+        "read_only": isolation.locked,
+        "cap_drop": ["ALL"] if isolation.locked else [],
+    }
+    return fixed | {name: value for name, value in chosen.items() if value}
 
 
 def _device_requests(spec: ContainerSpec) -> list[DeviceRequest]:

@@ -41,6 +41,9 @@ OF_REGISTRY = {
 LABEL_LACKS = "moorage.lacks"
 """Label of an image: words of `LACKABLE` for its missing parts, separated by commas."""
 
+Layers = dict[str, tuple[int, int]]
+"""Arrived and total bytes of each layer."""
+
 
 class LocalImage(NamedTuple):
     """An image that a daemon has.
@@ -141,7 +144,7 @@ class DockerImages:
             credentials: Account of the registry; None = the account of `docker login`.
         """
         login = credentials.model_dump() if credentials else None
-        layers = _Layers()
+        layers: Layers = {}
         with daemon(self.address, PULL_TIMEOUT_SECONDS) as client:
             try:
                 pulling = partial(
@@ -151,8 +154,9 @@ class DockerImages:
                 for event in follow(pulling, lambda: connect(access, ANSWER_SECONDS).ping()):
                     if "error" in event:
                         raise pull_failure(str(event["error"]), reference)
-                    if layers.update(event):
-                        on_progress(layers.done, layers.total)
+                    if _update_layers(layers, event):
+                        done, total = map(sum, zip(*layers.values(), strict=True))
+                        on_progress(done, total)
             except APIError as error:
                 raise pull_failure(str(error.explanation or error), reference) from error
 
@@ -200,34 +204,20 @@ def _names(image: Mapping[str, Any]) -> frozenset[str]:
     return frozenset((*names, *map(familiar, names), *own))
 
 
-class _Layers:
-    """Arrived and total bytes of each layer, from a daemon's progress events."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[int, int]] = {}
-
-    @property
-    def done(self) -> int:
-        return sum(done for done, _ in self._known.values())
-
-    @property
-    def total(self) -> int:
-        return sum(total for _, total in self._known.values())
-
-    def update(self, event: dict[str, Any]) -> bool:
-        """Process an event; returns whether it changed the numbers."""
-        layer, status = event.get("id", ""), event.get("status", "")
-        detail = event.get("progressDetail") or {}
-        if status == "Downloading" and detail.get("total"):
-            left, whole = int(detail["total"]), self._known.get(layer, (0, 0))[1]
-            whole = max(left, whole)
-            # After an interruption the daemon counts the remaining bytes only.
-            self._known[layer] = (whole - left + int(detail["current"]), whole)
-            return True
-        if status == "Download complete" and layer in self._known:
-            self._known[layer] = (self._known[layer][1],) * 2
-            return True
-        return False
+def _update_layers(layers: Layers, event: dict[str, Any]) -> bool:
+    """Process a daemon's progress event; returns whether it changed the numbers."""
+    layer, status = event.get("id", ""), event.get("status", "")
+    detail = event.get("progressDetail") or {}
+    if status == "Downloading" and detail.get("total"):
+        left, whole = int(detail["total"]), layers.get(layer, (0, 0))[1]
+        whole = max(left, whole)
+        # After an interruption the daemon counts the remaining bytes only.
+        layers[layer] = (whole - left + int(detail["current"]), whole)
+        return True
+    if status == "Download complete" and layer in layers:
+        layers[layer] = (layers[layer][1],) * 2
+        return True
+    return False
 
 
 def ensure_image(
