@@ -103,11 +103,8 @@ class Tunnel:
 
     def close(self) -> None:
         """Close the tunnel, and abort all its requests."""
-        self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream:
-                stream.close()
+        with self._process:  # closes its streams, and waits
+            self._process.kill()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _open(self, access: Access) -> subprocess.Popen[bytes]:
@@ -128,8 +125,8 @@ class Tunnel:
                 ) from None
             late = _wait_for_shell(process, OPEN_SECONDS)
             if late is not None or not self.socket.is_socket():
-                process.kill()
-                process.wait()
+                with process:
+                    process.kill()
                 output = self._errors.read_text(errors="replace")
                 raise _failure(access, f"{output}\n{late or ''}")
         return process

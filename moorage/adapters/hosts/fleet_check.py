@@ -16,7 +16,6 @@ from moorage.adapters.system.os_errors import innermost_message
 from moorage.adapters.system.parallel import map_parallel
 from moorage.common.failures import Failure
 from moorage.inventory.checks import (
-    Check,
     HostChecks,
     broken,
     broken_by,
@@ -79,7 +78,10 @@ def _listening(diagnoses: Sequence[HostDiagnosis]) -> Iterator[list[HostDiagnosi
     opened = {}
     for diagnosis, listener, outcome in zip(diagnoses, listeners, outcomes, strict=True):
         if isinstance(outcome, Exception):
-            diagnosis.checks.append(_cannot_listen(diagnosis, outcome))
+            reason = innermost_message(str(getattr(outcome, "explanation", None) or outcome))
+            found = f"nothing can listen on {diagnosis.host.bind}:{diagnosis.port}: {reason}"
+            fix = "`bind` has to be an address of that host, and the port free."
+            diagnosis.checks.append(broken("bind", found, fix))
         else:
             opened[diagnosis] = listener
     try:
@@ -87,15 +89,6 @@ def _listening(diagnoses: Sequence[HostDiagnosis]) -> Iterator[list[HostDiagnosi
     finally:
         listeners = list(opened.values())
         map_parallel(lambda listener: listener.__exit__(None, None, None), listeners, REACH_SECONDS)
-
-
-def _cannot_listen(diagnosis: HostDiagnosis, error: Exception) -> Check:
-    reason = innermost_message(str(getattr(error, "explanation", None) or error))
-    return broken(
-        "bind",
-        f"nothing can listen on {diagnosis.host.bind}:{diagnosis.port}: {reason}",
-        "`bind` has to be an address of that host, and the port free.",
-    )
 
 
 def _reach_locally(diagnosis: HostDiagnosis) -> None:

@@ -74,12 +74,8 @@ def _diagnose_local(host: Host, fleet: Fleet) -> HostDiagnosis:
     diagnosis.checks += check_accelerators(host, seen)
     present = [item.index for item in seen.accelerators]
     diagnosis.checks += judge_avoided(fleet.avoided_accelerators(host.name), present)
-    if seen.docker:
-        diagnosis.checks += _docker_here(host)
-    else:
-        diagnosis.checks.append(
-            Check(name="Docker", state="absent", found="engines run as processes")
-        )
+    no_docker = Check(name="Docker", state="absent", found="engines run as processes")
+    diagnosis.checks += _docker_here(host) if seen.docker else [no_docker]
     diagnosis.port = _free_port(host, seen.ports_in_use)
     return diagnosis
 
@@ -114,10 +110,8 @@ def _diagnose_remote(host: Host, fleet: Fleet) -> HostDiagnosis:
     ended = time.time()
     # Cloned machines share the ID. The other fields distinguish several daemons of one machine.
     diagnosis.daemon = " ".join(str(info.get(name)) for name in ("ID", "Name", "DockerRootDir"))
-    diagnosis.checks.append(
-        fine("reachability", f"as {info['Name']}, through {host.access.scheme}")
-    )
-    diagnosis.checks.append(_docker_version(host, info))
+    reached = fine("reachability", f"as {info['Name']}, through {host.access.scheme}")
+    diagnosis.checks += [reached, _docker_version(host, info)]
     if (ahead := seconds_ahead(str(info.get("SystemTime")), began, ended)) is not None:
         diagnosis.checks.append(judge_clock(ahead))
     try:
@@ -127,8 +121,7 @@ def _diagnose_remote(host: Host, fleet: Fleet) -> HostDiagnosis:
         diagnosis.checks.append(_no_helper(fleet.helper_image, error))
         return diagnosis
     diagnosis.image = image
-    diagnosis.checks.append(fine("helper image", image))
-    diagnosis.checks += judge_accelerators(facts, detect)
+    diagnosis.checks += [fine("helper image", image), *judge_accelerators(facts, detect)]
     listed = facts.accelerators if host.accelerators == "auto" else host.accelerators
     present = [item.index for item in listed]
     diagnosis.checks += judge_avoided(fleet.avoided_accelerators(host.name), present)

@@ -102,13 +102,9 @@ def run_probe(host: Host, image: str, handed: Handed) -> HostFacts:
 
 
 def probe_host(probe: Callable[[Handed], HostFacts], info: dict[str, Any], gpus: bool) -> HostFacts:
-    """Facts that probes on a host find.
+    """Facts that probes on a host find; raises as `run_probe`.
 
     Most hosts need one probe. Accelerators that need more than `/sys` need a second probe.
-
-    Raises:
-        Failure: As `run_helper`.
-        ValueError: When the output of a probe cannot be parsed.
     """
     if gpus and NVIDIA.lower() in info.get("Runtimes", {}):
         try:

@@ -105,7 +105,14 @@ def observe_workloads(workloads: Sequence[Workload], settings: Settings) -> list
 def remove_workload(place: Place, found: ObservedWorkload, ledger: str, settings: Settings) -> None:
     """Remove an observed workload, unless a foreign workload now has its name."""
     if found.helper:
-        return _remove_helper(place, found)
+        from docker.errors import NotFound  # noqa: PLC0415  (see above)
+
+        from moorage.adapters.docker.client import daemon  # noqa: PLC0415  (see above)
+        from moorage.adapters.docker.containers import remove_container  # noqa: PLC0415
+
+        with daemon(place.address, REMOVE_SECONDS) as client, suppress(NotFound):
+            remove_container(client.containers.get(found.identity))
+        return
     workload = Workload(
         name=found.name,
         release=found.release,
@@ -115,17 +122,7 @@ def remove_workload(place: Place, found: ObservedWorkload, ledger: str, settings
         runtime=place.runtime,
         identity=found.identity,
     )
-    return runtime_for(place, settings).stop(workload, STOP_SECONDS)
-
-
-def _remove_helper(place: Place, found: ObservedWorkload) -> None:
-    from docker.errors import NotFound  # noqa: PLC0415  (see above)
-
-    from moorage.adapters.docker.client import daemon  # noqa: PLC0415  (see above)
-    from moorage.adapters.docker.containers import remove_container  # noqa: PLC0415  (see above)
-
-    with daemon(place.address, REMOVE_SECONDS) as client, suppress(NotFound):
-        remove_container(client.containers.get(found.identity))
+    runtime_for(place, settings).stop(workload, STOP_SECONDS)
 
 
 def _application(workload: Workload, settings: Settings) -> ObservedWorkload:

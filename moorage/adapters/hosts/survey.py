@@ -3,7 +3,7 @@
 import importlib
 import importlib.util
 import platform
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -189,7 +189,7 @@ def _merge(host: Host, facts: HostFacts) -> dict[str, Any]:
         "unified_memory": host.unified_memory or facts.unified_memory,
         "links": facts.links,
         "troubles": facts.troubles,
-        "catalogue": runner_images({item.type for item in accelerators}, architecture),
+        "catalogue": runner_images(frozenset(item.type for item in accelerators), architecture),
     }
 
 
@@ -201,16 +201,14 @@ def _accelerator(item: StaticAccelerator) -> Accelerator:
     return Accelerator(memory_total=memory, memory_free=memory, **stated)
 
 
-def runner_images(kinds: Collection[str], architecture: str) -> tuple[CatalogueRow, ...]:
-    """Catalogue rows for accelerator types on a CPU architecture; none without the package."""
+@lru_cache(maxsize=64)
+def runner_images(kinds: frozenset[str], architecture: str) -> tuple[CatalogueRow, ...]:
+    """Catalogue rows for accelerator types on a CPU architecture; none without the package.
+
+    Cached, so that equal hosts share one object: placement recognises it by its `id`.
+    """
     if not kinds or importlib.util.find_spec(RUNNER_PACKAGE) is None:
         return ()
-    return _runner_rows(frozenset(kinds), architecture)
-
-
-@lru_cache(maxsize=64)
-def _runner_rows(kinds: frozenset[str], architecture: str) -> tuple[CatalogueRow, ...]:
-    """Cached, so that equal hosts share one object: placement recognises it by its `id`."""
     package: Any = importlib.import_module(RUNNER_PACKAGE)
     return tuple(
         row

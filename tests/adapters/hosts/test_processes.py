@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from moorage.adapters.hosts import processes, supervisor
-from moorage.adapters.hosts.processes import MARK, ProcessRuntime, processes_with_variable
+from moorage.adapters.hosts.processes import MARK, ProcessRuntime
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
 from moorage.engines.flags import Flag, Variable
@@ -27,7 +27,6 @@ from tests.waiting import until
 pytestmark = pytest.mark.process
 
 NAME = "moorage-tiny.v1-r0-leader"
-VARIABLE = "MOORAGE_TEST_MARK"
 
 
 @pytest.fixture
@@ -420,7 +419,7 @@ def bearer(tmp_path: Path) -> Iterator[int]:
     """A process that bears a mark."""
     process = subprocess.Popen(
         [sys.executable, "-S", "-c", "print(flush=True); input()"],
-        env={**os.environ, VARIABLE: str(tmp_path)},
+        env={**os.environ, MARK: str(tmp_path / "tiny")},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
@@ -431,6 +430,7 @@ def bearer(tmp_path: Path) -> Iterator[int]:
 
 
 def test_a_process_is_found_by_its_whole_mark_and_no_other_is(bearer: int, tmp_path: Path) -> None:
-    assert processes_with_variable(VARIABLE, str(tmp_path)) == [bearer]
-    assert processes_with_variable(VARIABLE, str(tmp_path)[:-1]) == []
-    assert processes_with_variable(VARIABLE[1:], str(tmp_path)) == []
+    runtime = ProcessRuntime(tmp_path)
+    assert runtime._processes("tiny") == [psutil.Process(bearer)]
+    assert runtime._processes("tin") == []
+    assert ProcessRuntime(tmp_path.parent)._processes("tiny") == []

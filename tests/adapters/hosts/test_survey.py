@@ -146,26 +146,28 @@ def package(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     fake.__spec__ = importlib.util.spec_from_loader("gpustack_runner", None)
     fake.list_runners = lambda todict: RECORDS if todict else None
     monkeypatch.setitem(sys.modules, "gpustack_runner", fake)
-    survey._runner_rows.cache_clear()
+    runner_images.cache_clear()
     yield
-    survey._runner_rows.cache_clear()
+    runner_images.cache_clear()
 
 
 @pytest.mark.usefixtures("package")
 def test_a_host_gets_the_images_for_its_own_hardware() -> None:
-    found = runner_images({"musa", "dcu", "cann"}, "amd64")
+    found = runner_images(frozenset({"musa", "dcu", "cann"}), "amd64")
     assert [(row.accelerator_type, row.reference("0.9.2")) for row in found] == [
         ("musa", "gpustack/runner:musa1.0-vllm0.9.2"),
         ("dcu", "gpustack/runner:dtk1.0-vllm0.9.2"),
     ]
-    assert runner_images(set(), "amd64") == ()
+    assert runner_images(frozenset(), "amd64") == ()
 
 
 def test_without_the_package_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(survey, "RUNNER_PACKAGE", "a_package_that_nobody_has")
-    assert runner_images({"musa"}, "amd64") == ()
+    runner_images.cache_clear()
+    assert runner_images(frozenset({"musa"}), "amd64") == ()
+    runner_images.cache_clear()
 
 
 def test_the_package_as_it_is_published_can_be_read() -> None:
     pytest.importorskip("gpustack_runner", reason="gpustack-runner is not installed")
-    assert {row.variant for row in runner_images({"cann"}, "arm64")} >= {"910b", "310p"}
+    assert {row.variant for row in runner_images(frozenset({"cann"}), "arm64")} >= {"910b", "310p"}
