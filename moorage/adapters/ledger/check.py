@@ -53,6 +53,8 @@ DECODERS: Mapping[Table, Decode] = {
 
 def problems_of_file(path: Path) -> tuple[str, ...]:
     """Problems of an SQLite file that should hold a ledger. The file is not changed."""
+    from moorage.adapters.ledger.migrations import is_known  # noqa: PLC0415  (see open_database)
+
     if not path.stat().st_size:
         return ("it is empty (0 bytes)",)
     try:
@@ -67,7 +69,11 @@ def problems_of_file(path: Path) -> tuple[str, ...]:
         return (str(error),)
     problems = [f"a row of {row[0]} refers to a row of {row[2]} that is gone" for row in dangling]
     problems += [f"it has {gates} rows in `gate` instead of one"] * (gates != 1)
-    return (*problems, *_unknown_schema([row[0] for row in schema]))
+    revisions = [row[0] for row in schema]
+    if len(revisions) != 1 or not is_known(revisions[0]):
+        shown = ", ".join(revisions) or "none"
+        problems.append(f"its schema is {shown}, which this moorage does not know")
+    return tuple(problems)
 
 
 def problems_of_content(url: str) -> tuple[str, ...]:
@@ -84,14 +90,6 @@ def problems_of_content(url: str) -> tuple[str, ...]:
             )
     finally:
         engine.dispose()
-
-
-def _unknown_schema(revisions: list[str]) -> list[str]:
-    from moorage.adapters.ledger.migrations import is_known  # noqa: PLC0415  (see open_database)
-
-    known = len(revisions) == 1 and is_known(revisions[0])
-    schema = ", ".join(revisions) or "none"
-    return [] if known else [f"its schema is {schema}, which this moorage does not know"]
 
 
 def _unlogged_states(connection: Connection) -> list[str]:

@@ -64,8 +64,7 @@ def back_up(url: str, target: Path) -> None:
 def restore(url: str, source: Path, now: datetime) -> Path | None:
     """Replace a ledger by a backup. The former file stays in the folder, with the time in its name.
 
-    Returns:
-        The former file; None when there was none.
+    Returns the former file; None when there was none.
 
     Raises:
         Failure: When the backup is not sound, or a process has the ledger open.

@@ -80,11 +80,8 @@ MAKE_ROOM = "Free some space on the disk of the ledger; nothing was written in p
 def open_database(url: str) -> Engine:
     """Connect. Several processes may do so at the same time.
 
-    A new ledger gets its tables, and an SQLite file is migrated. One on a server may have users of
-    other versions: only `migrate_database` migrates it.
-
-    Args:
-        url: SQLAlchemy URL. The folder of an SQLite file is created.
+    A new ledger gets its folder and its tables, and an SQLite file is migrated. One on a server may
+    have users of other versions: only `migrate_database` migrates it.
 
     Raises:
         Failure: `LEDGER_UNAVAILABLE`, `LEDGER_DAMAGED` or `DISK_FULL` with the reason, without the

@@ -93,8 +93,7 @@ class Releases(ReleaseQueries):
     def take_over(self, release: Release) -> Release:
         """In one transaction write the record, run the release and stop its predecessor.
 
-        Returns:
-            The record as written: with the time in which no release served the name.
+        Returns the record as written: with the time in which no release served the name.
         """
         with changing(self._engine) as change:
             recorded = _with_downtime(change, release)
@@ -112,10 +111,7 @@ class Releases(ReleaseQueries):
         """In one transaction fail a release and free its claims; it can no longer take over.
 
         A release with a workload in the ledger keeps its claims. Otherwise `back_to`, the release
-        that made room for it, gets its `claims` back.
-
-        Returns:
-            False when the release already serves, and must be left alone.
+        that made room for it, gets its `claims` back. False: it already serves, and is left alone.
         """
         with changing(self._engine) as change:
             state = change.state_of(release)
@@ -139,11 +135,7 @@ class Releases(ReleaseQueries):
                 _update(connection, row.id, record=changed, spec=written)
 
     def readdress(self, release: str, addresses: Mapping[str, str]) -> None:
-        """Write how hosts of a release are reached now: in its workloads and in its plan.
-
-        Args:
-            addresses: Address of each host, as `Access.url`.
-        """
+        """Write how hosts of a release are reached now, as `Access.url`: in workloads and plan."""
         with gate(self._engine) as connection:
             found = connection.execute(select(RELEASES).where(RELEASES.c.id == release)).one()
             before = release_of(found, workloads_of(connection, [release])[release], found.record)
