@@ -101,7 +101,10 @@ def provide_key(name: str) -> str:
         return in_file
     key = in_file or secrets.token_urlsafe(KEY_BYTES)
     remember({name: key})
-    return _save_block(name, key) if with_api else _save_file(name, key)
+    if with_api:
+        return _save_block(name, key)
+    write_private(_path(name), key, over=False)
+    return _read_file(name) or key  # another process may have been faster
 
 
 def has_api() -> bool:
@@ -172,12 +175,6 @@ def _read_file(name: str) -> str | None:
         return None
     except OSError as error:
         raise Failure(Cause.STORE_UNWRITABLE, f"{_path(name)}: {error.strerror}") from None
-
-
-def _save_file(name: str, key: str) -> str:
-    """Store a key in a file; returns the key of another process that was faster, if any."""
-    write_private(_path(name), key, over=False)
-    return _read_file(name) or key
 
 
 def _path(name: str) -> Path:

@@ -142,10 +142,7 @@ def remove_empty_folder(folder: Path) -> None:
 def remove_unused_adapters(folder: Path, loaded: Collection[Pin]) -> None:
     """Remove adapters that no server has loaded. The folder stays, because containers mount it."""
     places = {adapter_path(folder, pin) for pin in loaded}
-    names = {place.parent for place in places}
-    for name in folder.glob("*"):
-        for found in name.glob("*"):
-            if found not in places:
-                shutil.rmtree(found, ignore_errors=True)
-        if name not in names:
-            shutil.rmtree(name, ignore_errors=True)
+    kept = places | {place.parent for place in places}
+    for found in (*folder.glob("*"), *folder.glob("*/*")):
+        if found not in kept:
+            shutil.rmtree(found, ignore_errors=True)

@@ -202,11 +202,7 @@ def _value(line: re.Match[str], selected: Mapping[str, dict[str, str]]) -> int |
 
 
 async def ask_engine(question: Question, seconds: float, most: int = MOST_BYTES) -> Answer:
-    """Send a request to an engine.
-
-    Args:
-        seconds: Limit for connection, request and whole answer together.
-        most: Most bytes of the body.
+    """Send a request; `seconds` limits connection, request and whole answer together.
 
     Raises:
         NoAnswer: `Unreachable`, `Late` or `Unusable`.
@@ -227,11 +223,7 @@ def ask_engine_now(question: Question, seconds: float, most: int = MOST_BYTES) -
 
 
 async def connect(url: str, seconds: float) -> None:
-    """Open a TCP connection to an engine, and close it.
-
-    Raises:
-        NoAnswer: `Unreachable` or `Late`.
-    """
+    """Open a TCP connection to an engine, and close it; raises `Unreachable` or `Late`."""
     try:
         where = httpx.URL(url)
         port = where.port or (443 if where.scheme == "https" else 80)

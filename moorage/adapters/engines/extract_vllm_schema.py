@@ -17,7 +17,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 FORMAT = 1
@@ -135,11 +135,10 @@ def value_of(action: argparse.Action) -> dict[str, Any]:
         return {"kind": "help"}
     if action.nargs == 0:
         return {"kind": "switch"}
-    accepts = checker(action.type)
-    row: dict[str, Any] = {"kind": kind_of(action, accepts)}
+    row: dict[str, Any] = {"kind": kind_of(action)}
     if action.nargs is not None:
         row["values"] = action.nargs
-    if row["kind"] != "text" and accepts("None"):
+    if row["kind"] != "text" and accepts(action.type, "None"):
         row["none"] = True
     if action.choices is not None:
         row.update(choices_of(action))
@@ -148,24 +147,21 @@ def value_of(action: argparse.Action) -> dict[str, Any]:
     return row
 
 
-def checker(convert: Any) -> Callable[[str], bool]:
-    """A function that tells whether a type accepts a word."""
-
-    def accepts(word: str) -> bool:
-        try:
+def accepts(convert: Any, word: str) -> bool:
+    """Whether a type accepts a word."""
+    try:
+        if convert is not None:
             convert(word)
-        except REFUSALS:
-            return False
-        return True
-
-    return accepts if convert is not None else lambda _: True
+    except REFUSALS:
+        return False
+    return True
 
 
-def kind_of(action: argparse.Action, accepts: Callable[[str], bool]) -> str:
+def kind_of(action: argparse.Action) -> str:
     """The kind that accepts the same of WORDS as this type."""
     if type(action).__name__ == "LoRAParserAction":
         return "adapters"
-    answers = "".join(str(int(accepts(word))) for word in WORDS)
+    answers = "".join(str(int(accepts(action.type, word))) for word in WORDS)
     # An unknown type counts as text, so that its values are not refused.
     return next((kind for kind, pattern in KINDS if pattern == answers), "text")
 

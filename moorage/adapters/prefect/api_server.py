@@ -84,7 +84,6 @@ class Guard:
     """Refuses requests that a foreign page may have sent; passes on all others.
 
     Args:
-        app: The guarded application.
         hosts: Names of this server in addition to `localhost`.
         origins: Origins of pages that may send requests, such as `https://prefect.example.com`.
         exposed: Whether requests may name any address of the server, because other machines reach
@@ -137,11 +136,9 @@ def own_origins(port: int) -> list[str]:
 
 
 def serve(host: str, port: int, names: Collection[str], idle_seconds: float = 0) -> None:
-    """Serve Prefect's API, pages and services until a signal stops the server.
+    """Serve Prefect's API, pages and services, under `names` and `localhost`.
 
-    Args:
-        names: Names of this server in addition to `localhost`.
-        idle_seconds: The server stops after this time without a request; 0 = never.
+    A signal stops the server, and so do `idle_seconds` without a request, unless they are 0.
     """
     import uvicorn  # noqa: PLC0415  (with Prefect it takes seconds, and Guard needs neither)
     from prefect.server.api.server import create_app  # noqa: PLC0415

@@ -140,8 +140,7 @@ def answer(one: PendingApproval, reply: Answer) -> None:
 
 
 def _read(client: SyncPrefectClient, run: FlowRun) -> PendingApproval | None:
-    keys = run.state.state_details.run_input_keyset if run.state else None
-    if not keys or not run.state:
+    if not run.state or not (keys := run.state.state_details.run_input_keyset):
         return None
     try:
         schema = client.read_flow_run_input(run.id, keys["schema"])
