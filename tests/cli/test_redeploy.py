@@ -47,7 +47,7 @@ def test_an_answer_that_nobody_would_get_is_refused(
 ) -> None:
     monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
     killed = this_process().model_copy(update={"started_at": 0})
-    open_ledger().locks.take(f"{ASKS}{WAITS.id}", "token", killed)
+    open_ledger().locks.take_all([f"{ASKS}{WAITS.id}"], "token", killed)
     monkeypatch.setattr(approvals, "find_approval", lambda _: WAITS)
     monkeypatch.setattr(approvals, "answer", lambda *_: pytest.fail("it was given to nobody"))
     result = CliRunner().invoke(app, ["approve", "llama", "--json"])

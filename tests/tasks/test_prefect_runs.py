@@ -77,7 +77,7 @@ async def test_who_was_killed_while_it_waited_for_approval_is_ended_until_the_se
 
     monkeypatch.setattr(prefect_runs, "_end_runs", end_runs)
     killed = this_process().model_copy(update={"started_at": 0})
-    ledger().locks.take(f"{ASKS}{RUN}", "token", killed)
+    ledger().locks.take_all([f"{ASKS}{RUN}"], "token", killed)
     await close_abandoned_questions()
     assert [(run, state.name) for run, state in ended.items()] == [(RUN, "Crashed")]
     assert ledger().locks.abandoned(ASKS) == ([] if taken else [f"{ASKS}{RUN}"])

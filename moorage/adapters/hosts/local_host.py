@@ -69,10 +69,8 @@ def installed_programs() -> tuple[Program, ...]:
 
 def interface_with(bind: str) -> str:
     """The network interface of this machine with an address; empty = none has it."""
-    for name, addresses in psutil.net_if_addrs().items():
-        if any(item.address == bind for item in addresses):
-            return str(name)
-    return ""
+    addresses = psutil.net_if_addrs().items()
+    return next((str(name) for name, own in addresses if bind in [one.address for one in own]), "")
 
 
 def local_accelerators() -> Found:

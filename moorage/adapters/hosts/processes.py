@@ -182,11 +182,12 @@ class ProcessRuntime:
             (work / link.name).symlink_to(link.target)
         if not shutil.which(spec.argv[0]):
             raise Failure(Cause.PROGRAM_MISSING, f"{spec.argv[0]} is not on {spec.host}")
+        inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
         paths = (supervisor.__file__, folder / STATE_FILE, folder / "log")
         supervising = subprocess.Popen(
             [sys.executable, "-I", "-S", *paths, *spec.argv],
             cwd=work,
-            env={**_inherited_variables(), MARK: str(folder)},
+            env={**inherited, MARK: str(folder)},
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -194,7 +195,7 @@ class ProcessRuntime:
         )
         assert supervising.stdin
         with suppress(BrokenPipeError), supervising.stdin:  # a dead supervisor is noticed below
-            environment = _environment(spec, secrets) | {MARK: str(folder)}
+            environment = {**inherited, **_environment(spec, secrets), MARK: str(folder)}
             supervising.stdin.write(json.dumps(environment).encode())
         state = _poll(lambda: self._state(spec.name) or None, APPEAR_SECONDS)
         if state is None:
@@ -262,16 +263,11 @@ def _pid(workload: Workload) -> int:
     return int(workload.identity.partition("@")[0])
 
 
-def _inherited_variables() -> dict[str, str]:
-    return {name: os.environ[name] for name in INHERITED if name in os.environ}
-
-
 def _environment(spec: ContainerSpec, secrets: Mapping[str, str]) -> dict[str, str]:
-    own = {
+    return {
         variable.name: secrets[variable.secret] if variable.secret else variable.value
         for variable in spec.environment
     }
-    return {**_inherited_variables(), **own}
 
 
 def _end(processes: list[psutil.Process], grace_seconds: float) -> None:

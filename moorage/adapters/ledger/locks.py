@@ -129,7 +129,7 @@ class Locks(LedgerPart):
         token = uuid.uuid4().hex
         owner = this_process(note)
         give_up, waited_for = time.monotonic() + wait_seconds, ""
-        while other := self.take(name, token, owner):
+        while other := self.take_all([name], token, owner).get(name):
             held = f"{name} is held by {other.note or f'process {other.pid}'}"
             if time.monotonic() >= give_up:
                 raise LockHeld(held)
@@ -139,10 +139,6 @@ class Locks(LedgerPart):
             time.sleep(POLL_SECONDS)
         with self.renewal(token):
             yield
-
-    def take(self, name: str, token: str, owner: Owner) -> Owner | None:
-        """Take a lock if it is free; else return its holder."""
-        return self.take_all([name], token, owner).get(name)
 
     def take_all(
         self, names: Sequence[str], token: str, owner: Owner, lease_seconds: float = LEASE_SECONDS

@@ -102,14 +102,11 @@ def authorization(
 
 def _schemes(header: str) -> dict[str, dict[str, str]]:
     """Parameters of each offered login scheme, by lower-case name."""
-    found: dict[str, dict[str, str]] = {}
-    begins = list(SCHEME.finditer(header))
-    for match, after in zip(begins, [*begins[1:], None], strict=True):
-        rest = header[match.end() : after.start() if after else len(header)]
-        found[match[1].lower()] = {
-            name: quoted or plain for name, quoted, plain in PARAMETER.findall(rest)
-        }
-    return found
+    _, *parts = SCHEME.split(header)
+    return {
+        scheme.lower(): {name: quoted or plain for name, quoted, plain in PARAMETER.findall(rest)}
+        for scheme, rest in zip(parts[::2], parts[1::2], strict=True)
+    }
 
 
 def _token(

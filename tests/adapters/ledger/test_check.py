@@ -41,7 +41,7 @@ def path(tmp_path: Path) -> Path:
         ledger.workloads.put(release, a_workload("w1", release=release))
         ledger.releases.move(release, ReleaseState.STARTING)
         ledger.releases.take_over(a_release(release))
-        ledger.locks.take("tiny", "token", this_process())
+        ledger.locks.take_all(["tiny"], "token", this_process())
         ledger.repairs.keep(RepairRecord(release=release))
         ledger.unseen_hosts.keep({"gpu-1": (datetime.now(UTC), "away")}, set())
         ledger.measurements.record(release, [a_measurement(release=release)])
@@ -60,7 +60,7 @@ def restart(ledger: Ledger) -> None:
 
 
 def take(ledger: Ledger) -> object:
-    return ledger.locks.take("tiny", "another", this_process())
+    return ledger.locks.take_all(["tiny"], "another", this_process())
 
 
 CASES: dict[str, tuple[str, str, Use]] = {

@@ -78,7 +78,7 @@ def holder(url: str, engine: Engine) -> Iterator[subprocess.Popen[str]]:  # noqa
 
 def is_free(locks: Locks, name: str = "tiny") -> bool:
     """Whether somebody else could take the lock; it is given back."""
-    taken = locks.take(name, "a look", this_process()) is None
+    taken = locks.take_all([name], "a look", this_process()) == {}
     locks.drop("a look")
     return taken
 
@@ -97,7 +97,7 @@ def test_a_lock_is_free_after_an_error_too(locks: Locks) -> None:
 
 
 def test_who_holds_a_lock_is_named(locks: Locks) -> None:
-    locks.take("tiny", "token", ELSEWHERE)
+    locks.take_all(["tiny"], "token", ELSEWHERE)
     with (
         pytest.raises(Failure, match="tiny is held by flow run 7") as caught,
         locks.holding("tiny", wait_seconds=0),
@@ -110,7 +110,7 @@ def test_who_holds_a_lock_is_named(locks: Locks) -> None:
 def test_a_lock_from_another_machine_is_free_once_its_lease_has_run_out(
     locks: Locks, clock: Clock, seconds: int, free: bool
 ) -> None:
-    locks.take("tiny", "token", ELSEWHERE)
+    locks.take_all(["tiny"], "token", ELSEWHERE)
     clock.now += LEASE_SECONDS - 0.5 + seconds
     assert is_free(locks) is free
 
@@ -119,10 +119,10 @@ def test_a_lock_from_another_machine_is_free_once_its_lease_has_run_out(
 def test_a_machine_whose_clock_is_ahead_takes_no_lock_from_another(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert Locks(engine).take("tiny", "token", ELSEWHERE) is None
+    assert Locks(engine).take_all(["tiny"], "token", ELSEWHERE) == {}
     right = time.time()
     monkeypatch.setattr(time, "time", lambda: right + 3600)
-    assert Locks(engine).take("tiny", "another", this_process()) == ELSEWHERE
+    assert Locks(engine).take_all(["tiny"], "another", this_process()) == {"tiny": ELSEWHERE}
     assert Locks(engine).is_held("tiny")
 
 
@@ -165,9 +165,9 @@ def test_all_that_was_taken_together_is_renewed_and_given_back_together(
 
 
 def test_who_was_taken_over_gives_nothing_back(locks: Locks, clock: Clock) -> None:
-    locks.take("tiny", "first", ELSEWHERE)
+    locks.take_all(["tiny"], "first", ELSEWHERE)
     clock.now += LEASE_SECONDS + 1
-    assert locks.take("tiny", "second", ELSEWHERE) is None
+    assert locks.take_all(["tiny"], "second", ELSEWHERE) == {}
     locks.drop("first")
     assert not is_free(locks)
 
@@ -228,7 +228,7 @@ def test_whoever_waits_gets_the_lock_when_it_is_given_back(
     locks: Locks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "POLL_SECONDS", 0.01)
-    locks.take("tiny", "token", ELSEWHERE)
+    locks.take_all(["tiny"], "token", ELSEWHERE)
     threading.Timer(0.05, locks.drop, ("token",)).start()
     messages: list[str] = []
     with locks.holding("tiny", wait_seconds=5, on_wait=messages.append):
@@ -314,7 +314,7 @@ def test_what_nobody_has_freed_is_abandoned_once_its_holder_is_gone(
     locks: Locks, clock: Clock, owner: Owner, seconds: float, abandoned: list[str]
 ) -> None:
     for name in ("asks:1", "tiny"):
-        locks.take(name, "token", owner)
+        locks.take_all([name], "token", owner)
     clock.now += seconds
     assert locks.abandoned("asks:") == abandoned
     locks.drop("token")
