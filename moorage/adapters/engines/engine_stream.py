@@ -48,7 +48,6 @@ def stream_text(
     Args:
         question: A request for a chat or a completion with `"stream": true`.
         seconds: Limit for the whole answer.
-        most: Most bytes of the answer.
         pause: Limit between two pieces, and until the first piece.
         usage: Filled with the `usage` that the engine sends, if any.
 
@@ -86,7 +85,6 @@ class TextReader:
 
     Args:
         response: The answer with its status and headers; `feed` gets its body.
-        most: Most bytes of the body.
         usage: Filled with the `usage` that the engine sends, if any.
     """
 

@@ -58,10 +58,7 @@ class Admin:
         """Wait until Envoy uses a version of a configuration file.
 
         Args:
-            file: Name of the file.
-            version: Version to wait for.
             rejections: `rejections` of the file before this version was written.
-            seconds: How long to wait.
 
         Raises:
             Failure: `GATEWAY_REFUSED` when Envoy rejects the version or does not load it in time.

@@ -67,7 +67,6 @@ class ConfigFiles:
         If the new options require API keys, the routes require them before the listener changes.
 
         Args:
-            options: How the gateway listens.
             admin: The running Envoy, to wait for; None = Envoy does not run.
 
         Raises:
@@ -112,7 +111,6 @@ class ConfigFiles:
         Clusters of earlier tables stay until `prune`, since requests to them may be in flight.
 
         Args:
-            table: The new table.
             admin: The running Envoy, to wait for at each step; None = Envoy does not run.
 
         Raises:
@@ -135,7 +133,6 @@ class ConfigFiles:
         A request that waits for its retry counts as in flight nowhere, but needs its cluster.
 
         Args:
-            admin: The running Envoy.
             on_removed: Called with each release whose cluster was removed; again if it fails.
 
         Returns:

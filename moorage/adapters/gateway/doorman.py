@@ -38,7 +38,6 @@ class Endpoint(NamedTuple):
     Attributes:
         url: Base URL of a replica.
         key: API key that its engine requires; empty = none.
-        release: Release of the replica.
     """
 
     url: str
@@ -65,12 +64,7 @@ class Limits(NamedTuple):
 
 
 class Refused(Exception):
-    """The doorman does not forward a request.
-
-    Args:
-        reason: Message for the caller.
-        retry_seconds: After how many seconds the caller may retry.
-    """
+    """The doorman does not forward a request."""
 
     def __init__(self, reason: str, retry_seconds: float, status: int = 503) -> None:
         super().__init__(reason)
@@ -83,7 +77,6 @@ class Doorman:
     Args:
         wake: Wakes a model, waits until it has answered with a token, and returns its endpoint.
             Called once for all callers that wait for the same model.
-        limits: Limits on callers and bodies.
         clock: Seconds, never decreasing.
 
     Attributes:

@@ -12,12 +12,7 @@ from moorage.adapters.gateway.doorman import Doorman
 
 
 class DoormanServer:
-    """The doorman on a Unix socket, which only the owner of the socket's folder can reach.
-
-    Args:
-        doorman: The application to serve.
-        socket: Path of the socket.
-    """
+    """The doorman on a Unix socket, which only the owner of the socket's folder can reach."""
 
     def __init__(self, doorman: Doorman, socket: Path) -> None:
         self._loop = asyncio.new_event_loop()

@@ -59,10 +59,6 @@ def fleet_host(host: Host, fleet: Fleet) -> tuple[HostSnapshot, GatewayHost]:
 def present_envoy_image(reference: str, host: HostSnapshot) -> str:
     """Pull an image unless the host has it; return it by digest, or by id if built locally.
 
-    Args:
-        reference: Image by tag or by digest.
-        host: Host whose Docker must have the image.
-
     Raises:
         Failure: When no registry has the image, the pull fails, or Docker does not answer.
     """

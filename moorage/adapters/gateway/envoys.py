@@ -30,12 +30,7 @@ STOP_SECONDS = 10.0
 
 
 class Envoy(ABC):
-    """The Envoy of one gateway.
-
-    Args:
-        folder: Folder with its files.
-        runtime: Runtime that starts it.
-    """
+    """The Envoy of one gateway."""
 
     def __init__(self, folder: EnvoyFolder, runtime: DockerRuntime | ProcessRuntime) -> None:
         self.folder, self.runtime = folder, runtime
@@ -75,13 +70,7 @@ class Envoy(ABC):
 
 
 class ProcessEnvoy(Envoy):
-    """Envoy as a process of this machine.
-
-    Args:
-        name: Name of the gateway.
-        folder: Folder of the gateway.
-        processes: Runtime that starts it.
-    """
+    """Envoy as a process of this machine."""
 
     def __init__(self, name: str, folder: Path, processes: ProcessRuntime) -> None:
         super().__init__(LocalFolder(folder), processes)
@@ -97,13 +86,7 @@ class ProcessEnvoy(Envoy):
 
 
 class ContainerEnvoy(Envoy):
-    """Envoy as a container of this machine's Docker.
-
-    Args:
-        name: Name of the gateway.
-        folder: Folder of the gateway.
-        options: Its image and TLS files.
-    """
+    """Envoy as a container of this machine's Docker."""
 
     def __init__(self, name: str, folder: Path, options: GatewayOptions) -> None:
         docker = DockerRuntime(LOCAL)
@@ -128,10 +111,7 @@ class HostEnvoy(Envoy):
     """Envoy as a container on a host of the fleet.
 
     Args:
-        name: Name of the gateway.
         folder: Folder of the gateway on this machine, where the gateway's service runs.
-        host: Host on which Envoy runs.
-        options: Options with its image.
     """
 
     def __init__(self, name: str, folder: Path, host: GatewayHost, options: GatewayOptions) -> None:

@@ -65,8 +65,6 @@ def serve(
 
     Args:
         root: Folder in which all paths lie.
-        source: Where questions come from.
-        target: Where answers go.
         alarm: Limits how many seconds may pass until it is called again.
     """
     while line := source.readline(LONGEST_LINE):

@@ -26,8 +26,6 @@ class FollowedRoutes:
     and follows as soon as it can.
 
     Args:
-        ledger: Records the routes.
-        home: The home of moorage on this machine.
         notify: Called with a line about each gateway that does not follow.
     """
 
@@ -68,9 +66,7 @@ def await_gateways(ledger: Ledger, home: Path) -> list[str]:
     """Wait until all gateways have applied the ledger's current routes.
 
     Args:
-        ledger: The ledger.
         home: The home of moorage on this machine, whose gateway services are restarted if down.
-        seconds: How long to wait at most.
 
     Returns:
         A line about each gateway that has not.

@@ -49,7 +49,6 @@ class HostChannel:
     Requests go through its input, so no secret is in an argument, a label or a log.
 
     Args:
-        host: Host on which Envoy runs.
         envoy: Envoy's container; the program mounts the same volumes.
     """
 

@@ -26,12 +26,6 @@ STATE_SECONDS = 6.0
 def bring_up(ledger: Ledger, home: Path, name: str, options: GatewayOptions) -> Gateway:
     """Start a gateway, or change the options of a running one; idempotent.
 
-    Args:
-        ledger: The ledger that the gateway follows.
-        home: The home of moorage on this machine.
-        name: Name of the gateway.
-        options: How it listens.
-
     Raises:
         Failure: `GATEWAY_REFUSED` when the gateway does not listen or runs on another machine;
             `PORT_TAKEN` when another program uses its port.

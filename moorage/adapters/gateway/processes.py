@@ -39,8 +39,6 @@ class GatewayProcesses:
     """Starts and stops Envoy and the service of one gateway.
 
     Args:
-        home: The home of moorage on this machine.
-        name: Name of the gateway.
         options: Options, which say where Envoy runs.
     """
 

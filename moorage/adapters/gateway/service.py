@@ -53,13 +53,7 @@ logger = logging.getLogger("moorage.gateway")
 
 
 class GatewayService:
-    """Runs one gateway and follows the ledger.
-
-    Args:
-        ledger: The ledger that the gateway follows.
-        name: Name of the gateway.
-        home: The home of moorage on this machine.
-    """
+    """Runs one gateway and follows the ledger."""
 
     def __init__(self, ledger: Ledger, name: str, home: Path) -> None:
         self._ledger, self._name = ledger, name

@@ -40,11 +40,7 @@ TEXT = "text/plain; charset=utf-8"
 
 
 class MetricsApp:
-    """The ASGI application.
-
-    Args:
-        exporter: Source of metrics and targets.
-    """
+    """The ASGI application."""
 
     def __init__(self, exporter: Exporter) -> None:
         self._exporter, self._turn = exporter, asyncio.Lock()
@@ -119,7 +115,6 @@ class MetricsServer:
     """The server; it listens as soon as it is created.
 
     Args:
-        exporter: Source of metrics and targets.
         names: Host names that it answers to, in addition to those of the loopback.
 
     Raises:
