@@ -35,7 +35,7 @@ def bring_up(ledger: Ledger, home: Path, name: str, options: GatewayOptions) -> 
     if before:
         _require_same_place(before, here, options)
     processes = GatewayProcesses(home, name, options)
-    processes.require_program()
+    processes.envoy.require_program()
     if before:
         ledger.gateways.change(name, options)
     else:
@@ -73,7 +73,8 @@ def take_down(ledger: Ledger, home: Path, name: str, drain_seconds: float = DRAI
     options = row.options if row else GatewayOptions()
     processes = GatewayProcesses(home, name, options)
     if options.image:
-        processes.require_program()  # if Docker is down, the container would be left running
+        # If Docker is down, the container would be left running.
+        processes.envoy.require_program()
     ledger.gateways.drop(name)
     processes.stop_service()
     cut_off = processes.stop_envoy(drain_seconds)

@@ -55,10 +55,6 @@ class GatewayProcesses:
             return ContainerEnvoy(self._name, self.folder, options)
         return ProcessEnvoy(self._name, self.folder, self._processes)
 
-    def require_program(self) -> None:
-        """Raise `PROGRAM_MISSING` or `RUNTIME_UNAVAILABLE` when Envoy or its Docker is missing."""
-        self.envoy.require_program()
-
     def start_service(self) -> None:
         """Start the service unless it runs.
 
@@ -86,11 +82,7 @@ class GatewayProcesses:
         self._processes.stop(self._service_workload, STOP_SECONDS)
 
     def stop_envoy(self, drain_seconds: float) -> int:
-        """Stop Envoy once its requests have ended or time is up.
-
-        Returns:
-            Number of requests that were cut off.
-        """
+        """Stop Envoy once its requests have ended or time is up; returns how many were cut off."""
         open_requests = 0
         if self.envoy.runs() and (admin := Admin(self.envoy.folder.admin())).is_ready():
             admin.stop_listening()
