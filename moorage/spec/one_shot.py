@@ -26,23 +26,14 @@ def one_shot_spec(source: str, token: str, **fields: Any) -> dict[str, Any]:
     """The content of the spec for a model that is served once.
 
     Of several quantizations the deploy takes the best that fits, unless the source names one.
-
-    Args:
-        source: `org/repo`, `org/repo:QUANTIZATION`, or a source as in a spec.
-        token: Makes the model's name unique.
-        fields: Further fields of the spec; those without a value are left out.
+    The token makes the model's name unique. Further fields without a value are left out.
     """
     content = source_spec(source, **fields)
     return content | {"name": one_shot_name(content["source"], token)}
 
 
 def source_spec(source: str, **fields: Any) -> dict[str, Any]:
-    """The content of the spec for a source, with a name derived from the source.
-
-    Args:
-        source: As in `one_shot_spec`.
-        fields: Further fields of the spec; those without a value are left out.
-    """
+    """As `one_shot_spec`, but with a name that is derived from the source alone."""
     given = {key: value for key, value in fields.items() if value}
     content = {**AUTOMATIC, **source_of(source), **given}
     return {"name": _plain(content["source"]) or "model", **content}
@@ -53,13 +44,7 @@ def quick_spec(
 ) -> dict[str, Any]:
     """The content of a permanent model's spec, from the fields of a short form.
 
-    Args:
-        name: Name of the model.
-        source: As in `source_of`.
-        engine: Name of the engine.
-        accelerators: `auto` or a number.
-        context: `auto` or a number of tokens.
-        keep_alive: As in a spec.
+    `accelerators` and `context` (in tokens) are a number or `auto`.
     """
     return {
         "name": name,
