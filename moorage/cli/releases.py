@@ -3,7 +3,6 @@
 from typing import Annotated
 
 import typer
-from pydantic import TypeAdapter
 
 from moorage.cli.dry_run import call_dry_run
 from moorage.cli.flows import call_flow
@@ -25,7 +24,6 @@ from moorage.operations.history.comparison import compare
 from moorage.operations.history.rollback import last_two
 from moorage.releases.release import Release
 from moorage.reports.operations_report import comparison_document
-from moorage.spec import Name
 
 
 def diff(
@@ -59,7 +57,6 @@ def rollback(
     as_json: AsJson = False,
 ) -> None:
     """Deploy an earlier release again, with the same revision, image and plan."""
-    TypeAdapter(Name).validate_python(name)
     require_model(name)
     if dry_run:
         planned = call_dry_run("plan_rollback", name, to, fleet_of(fleet), as_json=as_json)
