@@ -1,9 +1,8 @@
 """`moorage apply`, `import` and `export`: deployments as files."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -94,10 +93,7 @@ def import_models(
     apply([folder], None, dry_run, yes, False, name, at_once, False, as_json)
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """Models that should run, their hosts, and their set of files."""
-
+class _Wanted(NamedTuple):
     specs: list[ModelSpec]
     hosts: Fleet
     owner: str
@@ -164,9 +160,7 @@ def _show_plan(plan: Sequence[Intent], *, as_json: bool) -> None:
         return dump({"plan": plan})
     rows = [row for intent in plan for row in _rows(intent)]
     header = ("action", "model", "serves now", "what changes", "now", "then")
-    return print_table(
-        header, rows, empty="The files contain no model: a spec is a file NAME.yaml."
-    )
+    return print_table(header, rows, "The files contain no model: a spec is a file NAME.yaml.")
 
 
 def _show_applied(plan: Sequence[Intent], ended: Sequence[Applied], *, as_json: bool) -> None:

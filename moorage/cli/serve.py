@@ -43,10 +43,10 @@ from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import host_port
 from moorage.inventory.access import LOOPBACK, is_loopback
 
-START_SECONDS = 120.0
 CONNECT_SECONDS = 10.0
-MIGRATION_SECONDS = 10.0
 """How long a server that should already run may take to answer."""
+
+MIGRATION_SECONDS = 10.0
 
 
 def serve_flows(
@@ -185,11 +185,11 @@ def _print_address(url: str, login: str, *, is_new: bool) -> None:
 
 @contextmanager
 def _own_server(host: str, port: int, login: str) -> Iterator[str]:
-    new = provide_database()
     names = [word for name in _names(host) for word in ("--name", name)]
     where = ["--host", host, "--port", str(port)]
-    with_login = {home_server.SERVER_VARIABLE: login} if login else {}
-    environment = {home_server.ANALYTICS: "false", **new, **os.environ, **with_login}
+    environment = {home_server.ANALYTICS: "false", **provide_database(), **os.environ}
+    if login:
+        environment[home_server.SERVER_VARIABLE] = login
 
     def start() -> subprocess.Popen[bytes]:
         return subprocess.Popen(
@@ -246,7 +246,7 @@ def _require_free(host: str, port: int) -> None:
 
 
 def _wait(url: str, server: subprocess.Popen[bytes] | None) -> None:
-    give_up = time.monotonic() + (START_SECONDS if server else CONNECT_SECONDS)
+    give_up = time.monotonic() + (home_server.START_SECONDS if server else CONNECT_SECONDS)
     with httpx.Client(timeout=2) as client:  # one for all: each loads the CA certificates
         while not _is_healthy(client, url, server):
             if server is not None and server.poll() is not None:

@@ -158,12 +158,10 @@ class _Builder:
         return part
 
     def _sequence(self) -> _Part:
-        value: list[Any] = []
         parts: list[_Part] = []
         while not isinstance(event := next(self._events), SequenceEndEvent):
-            parts.append(self._inside(f"[{len(value)}]", event, event))
-            value.append(parts[-1].value)
-        return _collection(value, parts)
+            parts.append(self._inside(f"[{len(parts)}]", event, event))
+        return _collection([part.value for part in parts], parts)
 
     def _mapping(self) -> _Part:
         value: dict[Any, Any] = {}
@@ -261,7 +259,6 @@ def _collection(value: Any, parts: list[_Part]) -> _Part:
 
 
 def _shown(key: object) -> str:
-    """A key as one line, for a path."""
     text = str(key)[:SHOWN]
     return text if text.isprintable() else ascii(text)[1:-1]
 
