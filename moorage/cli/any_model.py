@@ -31,8 +31,7 @@ def spec_or_source(model: str) -> tuple[ModelSpec, Path]:
     Returns:
         The spec, and its actual or would-be file, next to which a fleet file is looked up.
     """
-    source = source_named(model)
-    if source:
+    if source := source_named(model):
         spec = validated_request(source_spec(source))
         return spec, DEPLOYMENTS / f"{spec.name}.yaml"
     path = existing(Path(model))

@@ -165,11 +165,9 @@ class ForkServer:
         self._listening.listen()
 
     def run(self, server: int, idle_seconds: float | None) -> None:
-        """Take orders until the home's server exits; then wait for the commands that still run.
+        """Take orders as `main` says; then wait for the commands that still run.
 
-        Args:
-            server: Pid of the home's server, or `NOBODY`.
-            idle_seconds: How long to wait for an order while no command runs. None = forever.
+        `idle_seconds` counts only while no command runs; None = forever.
         """
         ending = os.pidfd_open(server) if server else None
         for number in filter(None, (ending, self._signals, self._listening.fileno())):

@@ -189,14 +189,6 @@ def require_model(name: str) -> None:
         raise unknown_model(ledger, name)
 
 
-def releases_of(ledger: Ledger, name: str) -> list[ReleaseRow]:
-    """All releases of a model, newest first; raises `UNKNOWN_RELEASE` when there are none."""
-    found = ledger.releases.of_model(name)
-    if not found:
-        raise unknown_model(ledger, name)
-    return found
-
-
 def record_of(ledger: Ledger, text: str) -> Release:
     """The record of a release.
 

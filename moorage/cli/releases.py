@@ -14,8 +14,8 @@ from moorage.cli.options import (
     fleet_of,
     open_ledger,
     record_of,
-    releases_of,
     require_model,
+    unknown_model,
 )
 from moorage.cli.output import dump, say, show_document
 from moorage.cli.records import show_deployment, show_record
@@ -39,7 +39,9 @@ def diff(
     """Compare two releases, from the spec to the measurements."""
     ledger = open_ledger()
     if after is None:
-        comparison = compare(*last_two(before, releases_of(ledger, before)))
+        if not (found := ledger.releases.of_model(before)):
+            raise unknown_model(ledger, before)
+        comparison = compare(*last_two(before, found))
     else:
         comparison = compare(record_of(ledger, before), record_of(ledger, after))
     if as_json:

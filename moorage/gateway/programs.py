@@ -55,25 +55,13 @@ def envoy_container(
         user: `id:group` of the owner of these files.
     """
     own, tls = f"{folder}/{OWN_FOLDER}", (options.tls_certificate, options.tls_key)
-    workload = f"moorage-gateway-{name}-{sha256(folder.encode()).hexdigest()[:8]}"
-    return _program(workload, *_envoy_command(ENVOY, bootstrap)).model_copy(
-        update={
-            "runtime": RuntimeName.DOCKER,
-            "image": options.image,
-            "mounts": (
-                Mount(source=folder, target=folder),
-                Mount(source=own, target=own, read_only=False),
-                *(Mount(source=file, target=file) for file in dict.fromkeys(tls) if file),
-            ),
-            "isolation": Isolation(
-                user=user,
-                network=NetworkMode.HOST,
-                restart=RestartPolicy.UNLESS_STOPPED,
-                capabilities=("NET_BIND_SERVICE",),  # for ports below 1024, if this user is root
-                locked=True,
-            ),
-        }
+    mounts = (
+        Mount(source=folder, target=folder),
+        Mount(source=own, target=own, read_only=False),
+        *(Mount(source=file, target=file) for file in dict.fromkeys(tls) if file),
     )
+    capabilities = ("NET_BIND_SERVICE",)  # for ports below 1024, if this user is root
+    return _contained(_workload(name, folder), options, bootstrap, mounts, user, capabilities)
 
 
 def envoy_on_host(
@@ -83,25 +71,13 @@ def envoy_on_host(
 
     `workload` is a result of `host_workload` and names the container and its volumes.
     """
-    own = f"{HOST_FOLDER}/{OWN_FOLDER}"
-    return _program(workload, *_envoy_command(ENVOY, bootstrap)).model_copy(
-        update={
-            "host": host.name,
-            "address": host.address,
-            "runtime": RuntimeName.DOCKER,
-            "image": options.image,
-            "mounts": (
-                Mount(source=f"{workload}-files", target=HOST_FOLDER, volume=True),
-                Mount(source=f"{workload}-own", target=own, volume=True, read_only=False),
-            ),
-            "isolation": Isolation(
-                user=f"{HOST_USER}:{HOST_USER}",
-                network=NetworkMode.HOST,
-                restart=RestartPolicy.UNLESS_STOPPED,
-                locked=True,
-            ),
-        }
+    own, user = f"{HOST_FOLDER}/{OWN_FOLDER}", f"{HOST_USER}:{HOST_USER}"
+    mounts = (
+        Mount(source=f"{workload}-files", target=HOST_FOLDER, volume=True),
+        Mount(source=f"{workload}-own", target=own, volume=True, read_only=False),
     )
+    place = {"host": host.name, "address": host.address}
+    return _contained(workload, options, bootstrap, mounts, user).model_copy(update=place)
 
 
 def host_workload(name: str, machine: str, folder: str) -> str:
@@ -109,7 +85,31 @@ def host_workload(name: str, machine: str, folder: str) -> str:
 
     Machine and folder are those of the gateway's service.
     """
-    return f"moorage-gateway-{name}-{sha256(f'{machine}:{folder}'.encode()).hexdigest()[:8]}"
+    return _workload(name, f"{machine}:{folder}")
+
+
+def _workload(name: str, folder: str) -> str:
+    return f"moorage-gateway-{name}-{sha256(folder.encode()).hexdigest()[:8]}"
+
+
+def _contained(
+    workload: str,
+    options: GatewayOptions,
+    bootstrap: str,
+    mounts: tuple[Mount, ...],
+    user: str,
+    capabilities: tuple[str, ...] = (),
+) -> ContainerSpec:
+    isolation = Isolation(
+        user=user,
+        network=NetworkMode.HOST,
+        restart=RestartPolicy.UNLESS_STOPPED,
+        capabilities=capabilities,
+        locked=True,
+    )
+    contained = {"runtime": RuntimeName.DOCKER, "image": options.image, "mounts": mounts}
+    envoy = _program(workload, *_envoy_command(ENVOY, bootstrap))
+    return envoy.model_copy(update={**contained, "isolation": isolation})
 
 
 def _envoy_command(program: str, bootstrap: str) -> tuple[Flag, ...]:

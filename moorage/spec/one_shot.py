@@ -62,8 +62,8 @@ def source_of(text: str) -> dict[str, str]:
     match = REPOSITORY.fullmatch(text)
     if not match:
         return {"source": text}
-    files = {"files": _pattern(match["files"])} if match["files"] else {}
-    return {"source": f"{HUB}{match['repo']}", **files}
+    source, files = {"source": f"{HUB}{match['repo']}"}, match["files"]
+    return source | {"files": files if "*" in files else f"*{files}*"} if files else source
 
 
 def one_shot_name(source: str, token: str) -> str:
@@ -84,7 +84,3 @@ def _plain(source: str) -> str:
 
 def _number(text: str) -> int | str:
     return int(text) if text.isdecimal() else text
-
-
-def _pattern(text: str) -> str:
-    return text if "*" in text else f"*{text}*"
