@@ -29,6 +29,14 @@ FleetFile = Annotated[
     Path | None,
     typer.Option("--fleet", help="Fleet file; else fleet.yaml next to it, else this machine."),
 ]
+RunLimit = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        max=1024,
+        help="Flow runs at the same time in each of three groups: reconciles, deploys, all others.",
+    ),
+]
 
 
 def deploy(
@@ -106,15 +114,7 @@ def load(name: ModelName, fleet: FleetFile = None, as_json: AsJson = False) -> N
 
 
 def serve(
-    limit: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            max=1024,
-            help="Flow runs at the same time in each of three groups: reconciles, deploys, all"
-            " others.",
-        ),
-    ] = 8,
+    limit: RunLimit = 8,
     host: Annotated[
         str, typer.Option(help="Where the server listens: an address, 0.0.0.0 for all.")
     ] = "",

@@ -117,8 +117,7 @@ def project_file() -> Path:
 
 def served_folder(project: Path) -> Path:
     """The folder of the offered specs: this one if it has specs, else that of prefect.yaml."""
-    has_specs = POLICY_PATH.parent.is_dir()
-    return Path.cwd() if has_specs else project.parent.absolute()
+    return Path.cwd() if POLICY_PATH.parent.is_dir() else project.parent.absolute()
 
 
 def _hand_on_policy(folder: Path) -> None:
