@@ -86,11 +86,5 @@ def combine(failures: Sequence[tuple[str, Failure]], not_begun: Sequence[str] = 
     if not_begun:
         lines.append(f"not begun on {', '.join(dict.fromkeys(not_begun))}")
     first = failures[0][1]
-    return Failure(
-        first.cause,
-        "; ".join(lines),
-        suggestion=" ".join(dict.fromkeys(failure.suggestion for _, failure in failures)),
-        log_tail=first.log_tail,
-        evidence=first.evidence,
-        named=first.named,
-    )
+    suggestion = " ".join(dict.fromkeys(failure.suggestion for _, failure in failures))
+    return Failure(first.cause, "; ".join(lines), **first._context | {"suggestion": suggestion})
