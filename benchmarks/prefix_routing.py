@@ -20,7 +20,7 @@ import httpx
 
 from benchmarks.instant_engine import MODEL
 from benchmarks.proxies import AbsentError, Proxy, Starter
-from moorage.spec import Routing
+from moorage.spec.routing import Routing
 
 REPLICAS = 4
 Message = dict[str, str]

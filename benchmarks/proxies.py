@@ -23,7 +23,7 @@ from moorage.adapters.gateway.config_files import ConfigFiles
 from moorage.adapters.gateway.envoy_folder import LocalFolder
 from moorage.gateway.gateway import GatewayOptions
 from moorage.gateway.table import ApiKey, Backend, ModelRoute, RoutingTable
-from moorage.spec import Routing
+from moorage.spec.routing import Routing
 from tests.prefect_server import free_port
 
 KEY = f"sk-{secrets.token_hex(24)}"

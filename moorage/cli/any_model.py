@@ -1,5 +1,6 @@
 """A model as users name it: by its spec or by its source."""
 
+from os.path import isdir, isfile
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ from moorage.adapters.files.pretrained import CONFIG
 from moorage.adapters.files.safe_files import expanded
 from moorage.adapters.files.specs import load_spec, validated_request
 from moorage.cli.completion import specs
-from moorage.cli.options import DEPLOYMENTS, ENDINGS, existing, is_file, is_folder
+from moorage.cli.options import DEPLOYMENTS, ENDINGS, existing
 from moorage.models.files import GGUF, WEIGHT_FAMILIES
 from moorage.spec import ModelSpec
 from moorage.spec.one_shot import LOCAL, SCHEMES, source_spec
@@ -30,8 +31,7 @@ def spec_or_source(model: str) -> tuple[ModelSpec, Path]:
     Returns:
         The spec, and its actual or would-be file, next to which a fleet file is looked up.
     """
-    source = source_named(model)
-    if source:
+    if source := source_named(model):
         spec = validated_request(source_spec(source))
         return spec, DEPLOYMENTS / f"{spec.name}.yaml"
     path = existing(Path(model))
@@ -43,14 +43,11 @@ def source_named(model: str) -> str:
     if model.startswith(SCHEMES) and not model.startswith(LOCAL):
         return model
     path = expanded(model.removeprefix(LOCAL))
-    is_model = is_folder(path) and not _holds_specs(path)
-    if (
-        is_model
-        or model.startswith(LOCAL)
-        or (path.suffix in WEIGHT_FAMILIES[GGUF] and is_file(path))
-    ):
+    is_model = isdir(path) and not _holds_specs(path)
+    is_gguf = path.suffix in WEIGHT_FAMILIES[GGUF] and isfile(path)
+    if is_model or is_gguf or model.startswith(LOCAL):
         return f"{LOCAL}{path.resolve()}"
-    on_hub = "/" in model and path.suffix not in ENDINGS and not is_folder(path.parent)
+    on_hub = "/" in model and path.suffix not in ENDINGS and not isdir(path.parent)
     return model if on_hub else ""
 
 

@@ -1,9 +1,8 @@
 """`moorage apply`, `import` and `export`: deployments as files."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -94,10 +93,7 @@ def import_models(
     apply([folder], None, dry_run, yes, False, name, at_once, False, as_json)
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """Models that should run, their hosts, and their set of files."""
-
+class _Wanted(NamedTuple):
     specs: list[ModelSpec]
     hosts: Fleet
     owner: str
@@ -108,8 +104,7 @@ def _wanted(paths: Sequence[Path], fleet: Path | None, name: str, *, prune: bool
     for spec in specs:
         check_early(spec, hosts, Settings().root)
     # Single files do not show which models were removed; a folder does.
-    whole = str(paths[0].resolve()) if len(paths) == 1 and paths[0].is_dir() else ""
-    owner = name or whole
+    owner = name or (str(paths[0].resolve()) if len(paths) == 1 and paths[0].is_dir() else "")
     if prune and not owner:
         raise Failure(
             Cause.BAD_SETTING,
@@ -132,13 +127,12 @@ def _plan(wanted: _Wanted, *, prune: bool) -> tuple[Intent, ...]:
 def _run(
     wanted: _Wanted, work: Sequence[Intent], at_once: int, stop_on_failure: bool, *, as_json: bool
 ) -> list[Applied]:
-    retire = [intent.model for intent in work if intent.action == Action.RETIRE]
-    noted = {intent.model for intent in work if intent.action == Action.NOTED}
-    names = {intent.model for intent in work} - set(retire) - noted
-    ended = [_note(spec) for spec in wanted.specs if spec.name in noted]
-    if not retire and not names:
+    actions = {intent.model: intent.action for intent in work}
+    ended = [_note(spec) for spec in wanted.specs if actions.get(spec.name) == Action.NOTED]
+    retire = [model for model, action in actions.items() if action == Action.RETIRE]
+    specs = [one for one in wanted.specs if actions.get(one.name) not in (None, Action.NOTED)]
+    if not retire and not specs:
         return ended
-    specs = [spec for spec in wanted.specs if spec.name in names]
     parameters = (specs, wanted.hosts, retire, wanted.owner, at_once, stop_on_failure)
     outcome: FlowResult[list[Applied]] = call_flow(
         "apply_models", *parameters, as_json=as_json, failed_too=True
@@ -166,9 +160,7 @@ def _show_plan(plan: Sequence[Intent], *, as_json: bool) -> None:
         return dump({"plan": plan})
     rows = [row for intent in plan for row in _rows(intent)]
     header = ("action", "model", "serves now", "what changes", "now", "then")
-    return print_table(
-        header, rows, empty="The files contain no model: a spec is a file NAME.yaml."
-    )
+    return print_table(header, rows, "The files contain no model: a spec is a file NAME.yaml.")
 
 
 def _show_applied(plan: Sequence[Intent], ended: Sequence[Applied], *, as_json: bool) -> None:

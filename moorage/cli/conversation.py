@@ -42,10 +42,8 @@ class Conversation:
     """A chat with a model; each prompt is sent with all earlier messages.
 
     Args:
-        row: The release that answers.
         base: Base URL, such as `http://127.0.0.1:8000`.
         api_key: API key that the URL requires; empty = none.
-        max_tokens: Longest answer.
         instead: Advice for a model that cannot chat.
 
     Raises:
@@ -84,20 +82,14 @@ class Conversation:
         """The answer's body for a prompt, sent without earlier messages."""
         question = self._question(prompt, [{"role": "user", "content": prompt}])
         try:
-            back = ask_engine_now(question, WAKING_SECONDS)
-            return _content(back, question.url)
+            return _content(ask_engine_now(question, WAKING_SECONDS), question.url)
         except NoAnswer as error:
             raise _failure_of(error, question) from error
         except JsonError as error:
             raise Failure(Cause.BAD_ANSWER, f"{question.url}: the answer {error}") from error
 
     def _question(
-        self,
-        prompt: str,
-        messages: Sequence[Message],
-        *,
-        stream: bool = False,
-        usage: bool = False,
+        self, prompt: str, messages: Sequence[Message], *, stream: bool = False, usage: bool = False
     ) -> Question:
         """The request in the API of the release's engine."""
         if not self._speaks_openai:

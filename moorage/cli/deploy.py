@@ -1,10 +1,10 @@
 """`moorage deploy`, `plan`, `retire`, `load`, `unload` and `serve`."""
 
+from os.path import isdir
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from pydantic import TypeAdapter
 
 from moorage.adapters.engines.schemas import check_early
 from moorage.adapters.files.specs import load_fleet, load_spec
@@ -20,17 +20,22 @@ from moorage.cli.options import (
     existing,
     fleet_of,
     folder_of_specs,
-    is_folder,
     require_model,
 )
 from moorage.cli.output import print_answer, say
 from moorage.cli.records import show_deployment, show_record
-from moorage.operations.flow_result import FlowResult
-from moorage.spec import Name
 
 FleetFile = Annotated[
     Path | None,
     typer.Option("--fleet", help="Fleet file; else fleet.yaml next to it, else this machine."),
+]
+RunLimit = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        max=1024,
+        help="Flow runs at the same time in each of three groups: reconciles, deploys, all others.",
+    ),
 ]
 
 
@@ -52,7 +57,7 @@ def deploy(
     as_json: AsJson = False,
 ) -> None:
     """Deploy a model: download, place, launch, and prove that it answers."""
-    if len(specs) > 1 or is_folder(specs[0]):
+    if len(specs) > 1 or isdir(specs[0]):
         if force:
             raise typer.BadParameter(
                 "is for one spec; `moorage redeploy --force` is for several models",
@@ -60,7 +65,7 @@ def deploy(
             )
         from moorage.cli.apply import apply  # noqa: PLC0415  (one model needs none of it)
 
-        files = [folder_of_specs(one) if is_folder(one) else existing(one) for one in specs]
+        files = [folder_of_specs(one) if isdir(one) else existing(one) for one in specs]
         return apply(files, fleet, yes=yes, as_json=as_json)
     path = existing(specs[0])
     wanted, hosts = load_spec(path), load_fleet(fleet, path)
@@ -82,12 +87,12 @@ def plan(model: AnyModel, fleet: FleetFile = None, as_json: AsJson = False) -> N
 
 def retire(name: ModelName, as_json: AsJson = False) -> None:
     """Stop the running release of a model and free its claims; its failures leave `status`."""
-    TypeAdapter(Name).validate_python(name)
     require_model(name)
-    _show_release(name, call_flow("retire_model", name, as_json=as_json), as_json=as_json)
+    _change("retire_model", name, as_json=as_json)
 
 
-def _show_release(model: str, outcome: FlowResult[str], *, as_json: bool) -> None:
+def _change(flow: str, model: str, *parameters: Any, as_json: bool) -> None:
+    outcome = call_flow(flow, model, *parameters, as_json=as_json)
     content = {"model": model, "release": outcome.result or None, "message": outcome.message}
     print_answer(content, outcome.message, as_json=as_json)
 
@@ -98,29 +103,18 @@ def unload(
     as_json: AsJson = False,
 ) -> None:
     """Put a model to sleep: free its claims, but keep its release, which a request wakes."""
-    TypeAdapter(Name).validate_python(name)
     require_model(name)
-    _show_release(name, call_flow("sleep_model", name, reason, as_json=as_json), as_json=as_json)
+    _change("sleep_model", name, reason, as_json=as_json)
 
 
 def load(name: ModelName, fleet: FleetFile = None, as_json: AsJson = False) -> None:
     """Wake a model that sleeps: it serves again where it ran, exactly as it was planned."""
-    TypeAdapter(Name).validate_python(name)
     require_model(name)
-    hosts = fleet_of(fleet)
-    _show_release(name, call_flow("wake_model", name, hosts, as_json=as_json), as_json=as_json)
+    _change("wake_model", name, fleet_of(fleet), as_json=as_json)
 
 
 def serve(
-    limit: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            max=1024,
-            help="Flow runs at the same time in each of three groups: reconciles, deploys, all"
-            " others.",
-        ),
-    ] = 8,
+    limit: RunLimit = 8,
     host: Annotated[
         str, typer.Option(help="Where the server listens: an address, 0.0.0.0 for all.")
     ] = "",

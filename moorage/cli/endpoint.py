@@ -152,7 +152,6 @@ def _is_open(gateway: Gateway, api_key: str) -> bool:
 
 
 def _not_running(ledger: Ledger, name: str) -> Failure:
-    """The failure that no release serves a model, with advice."""
     if ledger.releases.asleep(name):
         advice = f"`moorage load {name}` wakes it."
         return Failure(Cause.UNKNOWN_RELEASE, f"{name} is asleep", suggestion=advice)

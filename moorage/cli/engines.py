@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,7 +20,6 @@ from moorage.engines.registry import ENGINES
 from moorage.inventory.access import parse_access
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.operations.engine_installation import HOLDING, no_engine
-from moorage.operations.flow_result import FlowResult
 from moorage.reports.engine_report import (
     ENGINE_COLUMNS,
     EngineReport,
@@ -74,10 +73,7 @@ def install(
     as_json: AsJson = False,
 ) -> None:
     """Install an engine on a host before a model needs it. Repeating it changes nothing."""
-    outcome = call_flow(
-        "install_engine", engine, version, host, runtime, fleet_of(fleet), as_json=as_json
-    )
-    _answer(engine, outcome, as_json=as_json)
+    _change("install_engine", engine, version, host, runtime, fleet_of(fleet), as_json=as_json)
 
 
 @commands.command()
@@ -95,10 +91,7 @@ def update(
     has_packages = Installations(Settings().engines).current(engine) is not None
     if has_packages and not host and runtime == RuntimeName.AUTO:
         runtime = RuntimeName.PROCESS
-    outcome = call_flow(
-        "install_engine", engine, "", host, runtime, fleet_of(fleet), as_json=as_json
-    )
-    _answer(engine, outcome, as_json=as_json)
+    _change("install_engine", engine, "", host, runtime, fleet_of(fleet), as_json=as_json)
 
 
 @commands.command()
@@ -110,12 +103,11 @@ def remove(
     as_json: AsJson = False,
 ) -> None:
     """Remove an engine's images and packages from a host. Refused while a model uses it."""
-    hosts = fleet_of(fleet)
-    outcome = call_flow("remove_engine", engine, version, host, hosts, as_json=as_json)
-    _answer(engine, outcome, as_json=as_json)
+    _change("remove_engine", engine, version, host, fleet_of(fleet), as_json=as_json)
 
 
-def _answer(engine: EngineName, outcome: FlowResult[str], *, as_json: bool) -> None:
+def _change(flow: str, engine: EngineName, *parameters: Any, as_json: bool) -> None:
+    outcome = call_flow(flow, engine, *parameters, as_json=as_json)
     lines = outcome.result.splitlines() if outcome.result else []
     content = {"engine": engine, "outcome": outcome.name.lower(), "items": lines}
     text = "\n".join((outcome.message, *(f"  {line}" for line in lines)))

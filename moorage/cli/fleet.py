@@ -1,5 +1,6 @@
 """`moorage fleet`: show and check hosts and Ray clusters."""
 
+from itertools import groupby
 from typing import Any
 
 import typer
@@ -155,10 +156,6 @@ def _claims(host: HostSnapshot) -> str:
 
 def _ranges(numbers: list[int]) -> str:
     """`0-3,6` for 0, 1, 2, 3 and 6."""
-    parts: list[list[int]] = []
-    for number in sorted(numbers):
-        if parts and number == parts[-1][-1] + 1:
-            parts[-1].append(number)
-        else:
-            parts.append([number])
+    runs = groupby(enumerate(sorted(numbers)), key=lambda pair: pair[1] - pair[0])
+    parts = ([number for _, number in run] for _, run in runs)
     return ",".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else f"{part[0]}" for part in parts)

@@ -8,7 +8,7 @@ import os
 import signal
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -43,10 +43,7 @@ RESOLVING = frozenset(("flows.apply_models", "flows.deploy_model"))
 
 
 def call_flow(
-    name: str,
-    *parameters: Any,
-    as_json: bool,
-    failed_too: bool = False,
+    name: str, *parameters: Any, as_json: bool, failed_too: bool = False
 ) -> FlowResult[Any]:
     """Run the flow `flows.NAME.NAME` with its parameters; see `run_flow`."""
     module = f"flows.{name}"
@@ -69,8 +66,6 @@ def run_flow(
 
     Args:
         start: Called after Prefect's settings are in place; returns the flow's final state.
-        module: Module of the flow.
-        as_json: Whether the output is for a program; then progress is not shown.
         failed_too: Whether to return the result of a failed run instead of raising its failure.
     """
     environment = given_environment()
@@ -92,25 +87,12 @@ def run_flow(
 
     # Prefect handles SIGTERM while a flow runs, undoes, and then sends it to the former handler.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    forked = _later_ones_forked(environment, elsewhere=elsewhere)
-    with forked, _prefect_failures(), channel_scope(Channel.CLI), ended_by_hangup():
+    with ExitStack() as end, _prefect_failures(), channel_scope(Channel.CLI), ended_by_hangup():
+        end.callback(fork_later_commands, environment, without_server=elsewhere)
         if as_json:
             return asyncio.run(main())
         with printed_steps() as printer, listening(printer), asking(printer.ask):
             return asyncio.run(main(printer.noted))
-
-
-@contextmanager
-def _later_ones_forked(environment: Mapping[str, str], *, elsewhere: bool) -> Iterator[None]:
-    """Have later commands with these variables forked if flows run on a lasting server.
-
-    Args:
-        elsewhere: Whether that is another server than this home's.
-    """
-    try:
-        yield
-    finally:
-        fork_later_commands(environment, without_server=elsewhere)
 
 
 @contextmanager

@@ -64,8 +64,7 @@ CREDENTIALS = struct.Struct("3i")
 def fork_later_commands(environment: Mapping[str, str], *, without_server: bool) -> None:
     """Have later commands with these variables forked, if the settings allow it.
 
-    Args:
-        without_server: Whether to do so even if no server of this home runs.
+    `without_server` is for flows that run without a server of this home.
     """
     settings = Settings()
     if settings.forked and settings.server == "kept":
@@ -147,11 +146,8 @@ def main(home: Path, server: int, lock: int, idle_seconds: float) -> None:
 class ForkServer:
     """Forks a command for each connection, receives its order there, and sends its exit status.
 
-    Args:
-        address: Path of the socket on which it listens.
-        lock: Descriptor of the lock, released once it takes no more orders.
-        early: The settings during the imports.
-        code: Result of `_code` before the imports.
+    It listens at the address, and releases the lock once it takes no more orders. The settings and
+    the code (`_code`) are those before the imports.
     """
 
     def __init__(
@@ -169,11 +165,9 @@ class ForkServer:
         self._listening.listen()
 
     def run(self, server: int, idle_seconds: float | None) -> None:
-        """Take orders until the home's server exits; then wait for the commands that still run.
+        """Take orders as `main` says; then wait for the commands that still run.
 
-        Args:
-            server: Pid of the home's server, or `NOBODY`.
-            idle_seconds: How long to wait for an order while no command runs. None = forever.
+        `idle_seconds` counts only while no command runs; None = forever.
         """
         ending = os.pidfd_open(server) if server else None
         for number in filter(None, (ending, self._signals, self._listening.fileno())):

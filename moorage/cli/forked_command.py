@@ -36,12 +36,7 @@ FILES = 4
 
 @dataclass(frozen=True)
 class EarlySettings:
-    """Settings that are read during imports.
-
-    Attributes:
-        variables: Environment variables.
-        prefect: Settings in Prefect's files.
-    """
+    """Settings that are read during imports: environment variables, and Prefect's files."""
 
     variables: Mapping[str, str]
     prefect: FileSettings
@@ -63,11 +58,7 @@ def prepare_to_fork() -> None:
 
 
 def become(connection: socket.socket, early: EarlySettings) -> NoReturn:
-    """Run the command that arrives on a connection, unless its code or early settings differ.
-
-    Args:
-        early: The settings during the imports.
-    """
+    """Run the command that arrives on a connection, unless its code or early settings differ."""
     os.setsid()
     connection.settimeout(ORDER_SECONDS)
     order, files = _received(connection)
@@ -129,10 +120,8 @@ def _take(files: list[int]) -> None:
 def _stream(number: int, mode: str, before: TextIO) -> TextIO:
     """A standard stream as the interpreter opens it, with line-buffered standard error."""
     buffering = 1 if number == 2 else -1
-    text = open(  # noqa: SIM115  (it stays open)
-        number, mode, buffering, before.encoding, before.errors, closefd=False
-    )
-    return cast("TextIO", text)
+    stays = open(number, mode, buffering, before.encoding, before.errors, closefd=False)  # noqa: SIM115
+    return cast("TextIO", stays)
 
 
 def _hear_signals(*, ignored: list[int]) -> None:

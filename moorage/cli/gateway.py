@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from pydantic import TypeAdapter
 
 from moorage.adapters.files.specs import FLEET_FILE, load_fleet
 from moorage.adapters.gateway.envoy_image import fleet_host, present_envoy_image, this_machine
@@ -13,14 +12,13 @@ from moorage.adapters.gateway.lifecycle import bring_up, gateway_states, take_do
 from moorage.adapters.system.settings import Settings
 from moorage.cli.commands import Commands
 from moorage.cli.counting import counting
-from moorage.cli.options import DEPLOYMENTS, AsJson, FleetFile, open_ledger
+from moorage.cli.options import DEPLOYMENTS, AsJson, FleetFile, open_ledger, require_name
 from moorage.cli.output import dump, err, print_table, say
 from moorage.common.failures import Cause, Failure
 from moorage.gateway.gateway import Gateway, GatewayHost, GatewayOptions
 from moorage.gateway.programs import ENVOY_IMAGE
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import HostSnapshot
-from moorage.spec import Name
 
 DEFAULTS = GatewayOptions()
 
@@ -75,7 +73,7 @@ def up(
 
     Of a gateway that runs, what is not given stays as it is.
     """
-    TypeAdapter(Name).validate_python(name)
+    require_name(name)
     ledger = open_ledger()
     running = ledger.gateways.get(name)
     before = running.options if running else DEFAULTS
@@ -103,8 +101,10 @@ def _container(
     """Host and image of Envoy's container; none if it runs as a process of this machine."""
     wanted = wanted or bool(before.image)
     host = host or (before.host.name if before.host else "")
-    _require_container(wanted, {"--image": image, "--host": host})
     if not wanted:
+        if image or host:
+            detail = f"{'--image' if image else '--host'} has no use without a container"
+            raise Failure(Cause.BAD_SETTING, detail, suggestion="Add --container.")
         return None, ""
     place, there = _place(host, load_fleet(_fleet_file(fleet, before.fleet)))
     return there, _image(before, image, place)
@@ -120,16 +120,6 @@ def _tls(certificate: str, key: str, secret: str) -> dict[str, str]:
 
 def _absolute(file: str) -> str:
     return str(Path(file).expanduser().absolute()) if file else ""
-
-
-def _require_container(container: bool, options: dict[str, str]) -> None:
-    for option, value in options.items():
-        if value and not container:
-            raise Failure(
-                Cause.BAD_SETTING,
-                f"{option} has no use without a container",
-                suggestion="Add --container.",
-            )
 
 
 def _place(name: str, fleet: Fleet) -> tuple[HostSnapshot, GatewayHost | None]:

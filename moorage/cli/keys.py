@@ -7,18 +7,16 @@ from secrets import token_urlsafe
 from typing import Annotated
 
 import typer
-from pydantic import TypeAdapter
 
 from moorage.adapters.gateway.followed_routes import await_gateways
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
 from moorage.cli.commands import Commands
 from moorage.cli.endpoint import show_key
-from moorage.cli.options import AsJson, open_ledger
+from moorage.cli.options import AsJson, open_ledger, require_name
 from moorage.cli.output import dump, err, print_answer, print_table
 from moorage.common.failures import Cause, Failure
 from moorage.gateway.table import ApiKey
-from moorage.spec import Name
 
 PREFIX = "sk-moorage-"
 KEY_BYTES = 32
@@ -50,7 +48,7 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Create an API key and print it. It is shown once: moorage keeps only its digest."""
-    TypeAdapter(Name).validate_python(name)
+    require_name(name)
     now = datetime.now(UTC)
     secret = PREFIX + token_urlsafe(KEY_BYTES)
     key = ApiKey(

@@ -35,9 +35,8 @@ def backup(
     """Copy the ledger into a file while flows run."""
     with interrupted_in_order():
         back_up(Settings().ledger, file)
-    shown = _shown()
-    content = {"ledger": shown, "backup": str(file)}
-    print_answer(content, f"Copied {shown} to {file}", as_json=as_json)
+    content = {"ledger": _shown(), "backup": str(file)}
+    print_answer(content, f"Copied {_shown()} to {file}", as_json=as_json)
 
 
 @commands.command()

@@ -88,10 +88,8 @@ def _lines_of(
     """
     names = [workload.name for workload in row.workloads]
     if container and container not in names:
-        there = ", ".join(names) or "none"
-        raise Failure(
-            Cause.UNKNOWN_RELEASE, f"{row.id} has no workload {container}; it has {there}"
-        )
+        detail = f"{row.id} has no workload {container}; it has {', '.join(names) or 'none'}"
+        raise Failure(Cause.UNKNOWN_RELEASE, detail)
     wanted = [one for one in row.workloads if (one.name == container if container else one.serves)]
     parts, failed = _read(wanted, tail)
     if not parts and row.release and row.release.failure:

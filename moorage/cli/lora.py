@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from moorage.adapters.engines.engine_http import served_names
 from moorage.adapters.files.specs import InvalidFile, absolute
 from moorage.cli.commands import Commands
 from moorage.cli.endpoint import key_of, running_release
 from moorage.cli.flows import call_flow
-from moorage.cli.options import ApiKey, AsJson, ModelName
+from moorage.cli.options import ApiKey, AsJson, ModelName, require_name
 from moorage.cli.output import dump, print_answer, print_table
 from moorage.common.failures import Cause
 from moorage.models.pin import AssetRole, Pin
@@ -20,7 +20,7 @@ from moorage.operations.flow_result import FlowResult
 from moorage.releases.loaded_adapters import loaded
 from moorage.releases.release_row import ReleaseRow
 from moorage.reports.problems import problems_of
-from moorage.spec import AdapterSpec, Name
+from moorage.spec import AdapterSpec
 
 app = Commands(no_args_is_help=True, help="LoRA adapters of a running model: load, unload, list.")
 
@@ -42,7 +42,7 @@ def load(
     as_json: AsJson = False,
 ) -> None:
     """Load an adapter into every replica of a running model, or into none."""
-    TypeAdapter(Name).validate_python(model)
+    require_name(model)
     wanted = _adapter(adapter, revision)
     outcome: FlowResult[Pin] = call_flow("load_adapter", model, wanted, as_json=as_json)
     content = {"outcome": outcome.name.lower(), "message": outcome.message, "model": model}
@@ -56,8 +56,8 @@ def unload(
     as_json: AsJson = False,
 ) -> None:
     """Unload an adapter from every replica; the model keeps serving."""
-    for text in (model, name):
-        TypeAdapter(Name).validate_python(text)
+    require_name(model)
+    require_name(name)
     outcome: FlowResult[str] = call_flow("unload_adapter", model, name, as_json=as_json)
     content = {"message": outcome.message, "model": model, "adapter": name}
     print_answer(content | {"release": outcome.result}, outcome.message, as_json=as_json)
@@ -93,8 +93,7 @@ def _adapter(text: str, revision: str | None) -> AdapterSpec:
     try:
         return AdapterSpec.model_validate(content)
     except ValidationError as error:
-        problems = problems_of(error, AdapterSpec)
-        raise InvalidFile(Cause.BAD_SETTING, problems) from error
+        raise InvalidFile(Cause.BAD_SETTING, problems_of(error, AdapterSpec)) from error
 
 
 def _entries(row: ReleaseRow, served: dict[str, frozenset[str]]) -> list[dict[str, Any]]:
@@ -114,7 +113,5 @@ def _entries(row: ReleaseRow, served: dict[str, frozenset[str]]) -> list[dict[st
 
 async def _served(row: ReleaseRow, api_key: str) -> dict[str, frozenset[str]]:
     """The names that each replica lists; empty for a replica that does not answer."""
-    jobs = (served_names(workload.endpoint, api_key) for workload in row.serving)
-    found = await asyncio.gather(*jobs)
-    pairs = zip(row.serving, found, strict=True)
-    return {workload.name: names or frozenset() for workload, names in pairs}
+    found = await asyncio.gather(*(served_names(one.endpoint, api_key) for one in row.serving))
+    return {one.name: names or frozenset() for one, names in zip(row.serving, found, strict=True)}

@@ -108,12 +108,7 @@ def _examine(settings: Settings) -> list[Check]:
         _found("Docker", docker, trouble, NO_DOCKER),
         *_accelerators(here, host),
         *(
-            _found(
-                f"engine {name}",
-                installed.get(name, ""),
-                missing,
-                INSTALL.format(name),
-            )
+            _found(f"engine {name}", installed.get(name, ""), missing, INSTALL.format(name))
             for name, missing in NOT_INSTALLED.items()
         ),
     ]

@@ -105,11 +105,9 @@ def verify(fleet: FleetFile = None, host: OneHost = None, as_json: AsJson = Fals
 
 
 class _Listing(NamedTuple):
-    """The models in all stores; another host may use a model, too, where hosts share a store.
+    """The chosen stores, the models in all stores, and the hosts that did not answer.
 
-    Attributes:
-        stores: The chosen stores.
-        silent: Hosts that did not answer.
+    Where hosts share a store, another host may use a model, too.
     """
 
     stores: tuple[Store, ...]
@@ -141,7 +139,6 @@ def _chosen_stores(stores: tuple[Store, ...], host: str | None) -> tuple[Store, 
 
 
 def _damage(store: Store) -> Any:
-    """The damaged files of each complete model."""
     complete = [one.path for one in store.stored(()) if one.state == StoredState.COMPLETE]
     return store.ask("verify", complete)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
 from dataclasses import fields
 from difflib import get_close_matches
+from os.path import isdir, isfile  # unlike Path's, False for a name that is too long or forbidden
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
 
 from moorage.adapters.ledger import Ledger
@@ -73,7 +74,7 @@ def existing(path: Path) -> Path:
     """The user's path, if it exists; a bare model name means its file under deployments/."""
     if path == Path("-"):
         return path
-    if is_folder(path):
+    if isdir(path):
         raise Failure(
             Cause.BAD_SPEC,
             f"{path} is a folder",
@@ -81,14 +82,14 @@ def existing(path: Path) -> Path:
         )
     if path.suffix in ENDINGS:
         return path
-    if is_file(path):
+    if isfile(path):
         if _holds_weights(path):
             detail = f"{path} is a model, not a spec"
             raise Failure(Cause.BAD_SPEC, detail, suggestion=_advice(path))
         return path
     if path.name == str(path):
         return _named(path)
-    if is_folder(path.parent):
+    if isdir(path.parent):
         near = get_close_matches(path.name, [one.name for one in path.parent.iterdir()], n=1)
         advice = f"Did you mean '{path.parent / near[0]}'?" if near else "Correct the path."
     else:
@@ -120,7 +121,7 @@ def _named(name: Path) -> Path:
     from moorage.adapters.files.specs import spec_names  # noqa: PLC0415  (as above)
 
     candidate = DEPLOYMENTS / f"{name}.yaml"
-    if is_file(candidate):
+    if isfile(candidate):
         return candidate
     names = spec_names(DEPLOYMENTS)
     near = get_close_matches(str(name), names, n=1)
@@ -139,20 +140,6 @@ def _no_specs() -> str:
 
 def _advice(model: Path) -> str:
     return f"`moorage init NAME {model}` writes its spec, and `moorage run {model}` tries it."
-
-
-def is_folder(path: Path) -> bool:
-    """Whether it is a folder; False if its name is too long or its parent is not accessible."""
-    with suppress(OSError):
-        return path.is_dir()
-    return False
-
-
-def is_file(path: Path) -> bool:
-    """Whether it is a file; False if its name is too long or its folder is not accessible."""
-    with suppress(OSError):
-        return path.is_file()
-    return False
 
 
 def open_ledger() -> Ledger:
@@ -187,19 +174,19 @@ def unknown_model(ledger: Ledger, name: str) -> Failure:
     return unknown_release(ledger, name, f"no model has the name '{name}'")
 
 
+def require_name(name: str) -> None:
+    """Refuse a text that cannot be the name of a model, an adapter, a key or a gateway."""
+    from moorage.spec.patterns import Name  # noqa: PLC0415  (others take any name)
+
+    TypeAdapter(Name).validate_python(name)
+
+
 def require_model(name: str) -> None:
     """Raise `UNKNOWN_RELEASE` for a model name that no release has had."""
+    require_name(name)
     ledger = open_ledger()
     if name not in ledger.releases.models():
         raise unknown_model(ledger, name)
-
-
-def releases_of(ledger: Ledger, name: str) -> list[ReleaseRow]:
-    """All releases of a model, newest first; raises `UNKNOWN_RELEASE` when there are none."""
-    found = ledger.releases.of_model(name)
-    if not found:
-        raise unknown_model(ledger, name)
-    return found
 
 
 def record_of(ledger: Ledger, text: str) -> Release:

@@ -17,14 +17,7 @@ class OwnServer:
     """A server process that is restarted whenever it exits.
 
     Without a server, current runs would continue, but no run, such as a reconcile, would begin.
-
-    Args:
-        home: Home in which its process is recorded, for commands.
-        url: Address of its API.
-        start: Starts the process.
-
-    Attributes:
-        process: The latest process.
+    The latest process is recorded in the home, with the address of its API, for commands.
     """
 
     def __init__(self, home: Path, url: str, start: Callable[[], subprocess.Popen[bytes]]) -> None:

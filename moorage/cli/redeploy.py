@@ -128,8 +128,7 @@ def _show(ended: list[Redeployed], *, as_json: bool) -> None:
     else:
         print_table(HEADER, list(map(row_of, ended)), empty="No running model matches.")
     if is_failure(ended):
-        codes = [one.exit_code for one in ended if one.exit_code]
-        raise typer.Exit(codes[0] if codes else ExitCode.BUSY)
+        raise typer.Exit(next((one.exit_code for one in ended if one.exit_code), ExitCode.BUSY))
 
 
 def approvals(

@@ -3,7 +3,6 @@
 from typing import Annotated
 
 import typer
-from pydantic import TypeAdapter
 
 from moorage.cli.dry_run import call_dry_run
 from moorage.cli.flows import call_flow
@@ -15,8 +14,8 @@ from moorage.cli.options import (
     fleet_of,
     open_ledger,
     record_of,
-    releases_of,
     require_model,
+    unknown_model,
 )
 from moorage.cli.output import dump, say, show_document
 from moorage.cli.records import show_deployment, show_record
@@ -25,7 +24,6 @@ from moorage.operations.history.comparison import compare
 from moorage.operations.history.rollback import last_two
 from moorage.releases.release import Release
 from moorage.reports.operations_report import comparison_document
-from moorage.spec import Name
 
 
 def diff(
@@ -41,7 +39,9 @@ def diff(
     """Compare two releases, from the spec to the measurements."""
     ledger = open_ledger()
     if after is None:
-        comparison = compare(*last_two(before, releases_of(ledger, before)))
+        if not (found := ledger.releases.of_model(before)):
+            raise unknown_model(ledger, before)
+        comparison = compare(*last_two(before, found))
     else:
         comparison = compare(record_of(ledger, before), record_of(ledger, after))
     if as_json:
@@ -59,7 +59,6 @@ def rollback(
     as_json: AsJson = False,
 ) -> None:
     """Deploy an earlier release again, with the same revision, image and plan."""
-    TypeAdapter(Name).validate_python(name)
     require_model(name)
     if dry_run:
         planned = call_dry_run("plan_rollback", name, to, fleet_of(fleet), as_json=as_json)

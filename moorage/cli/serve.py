@@ -41,24 +41,18 @@ from moorage.cli.output import dump, err, out, say
 from moorage.cli.own_server import OwnServer
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import host_port
-from moorage.inventory.access import is_loopback
+from moorage.inventory.access import LOOPBACK, is_loopback
 
-START_SECONDS = 120.0
 CONNECT_SECONDS = 10.0
-MIGRATION_SECONDS = 10.0
 """How long a server that should already run may take to answer."""
 
-LOOPBACK = "127.0.0.1"
+MIGRATION_SECONDS = 10.0
 
 
 def serve_flows(
     limit: int, *, host: str = "", port: int = 0, metrics_port: int = 0, no_login: bool = False
 ) -> None:
-    """Serve until interrupted; reconciles, deploys and others have `limit` runs at a time each.
-
-    Starts a server if none is configured, at `host` and `port`; empty = Prefect's settings. With
-    `no_login`, the API of this machine may answer without a login. Serves metrics at `metrics_port`
-    of the loopback interface; 0 = no metrics. Migrates the ledger.
+    """Serve until interrupted, with the options of `moorage serve`; migrate the ledger.
 
     Raises:
         Failure: `BAD_SETTING` when the API would answer without a login where that is not allowed,
@@ -112,20 +106,18 @@ def show_login(*, as_json: bool) -> None:
 
 def project_file() -> Path:
     """The prefect.yaml of this folder, else of the checkout that moorage runs from."""
-    folders = [Path.cwd(), Path(flows.__file__).parents[1]]
-    for folder in folders:
+    for folder in (Path.cwd(), Path(flows.__file__).parents[1]):
         if (folder / PROJECT_FILE).is_file():
             return folder / PROJECT_FILE
     raise typer.BadParameter(
-        f"{folders[0]} has no {PROJECT_FILE}; run it in a folder that has one, such as a"
+        f"{Path.cwd()} has no {PROJECT_FILE}; run it in a folder that has one, such as a"
         " checkout of moorage"
     )
 
 
 def served_folder(project: Path) -> Path:
     """The folder of the offered specs: this one if it has specs, else that of prefect.yaml."""
-    has_specs = POLICY_PATH.parent.is_dir()
-    return Path.cwd() if has_specs else project.parent.absolute()
+    return Path.cwd() if POLICY_PATH.parent.is_dir() else project.parent.absolute()
 
 
 def _hand_on_policy(folder: Path) -> None:
@@ -141,8 +133,8 @@ def _hand_on_policy(folder: Path) -> None:
 
 
 def _serve_metrics(port: int) -> None:
-    MetricsServer(exporter(), LOOPBACK, port, Settings().served_names).start()
-    say(f"metrics http://{LOOPBACK}:{port}/metrics")
+    MetricsServer(exporter(), "127.0.0.1", port, Settings().served_names).start()
+    say(f"metrics http://127.0.0.1:{port}/metrics")
 
 
 def _listen_at(host: str, port: int) -> None:
@@ -192,11 +184,11 @@ def _print_address(url: str, login: str, *, is_new: bool) -> None:
 
 @contextmanager
 def _own_server(host: str, port: int, login: str) -> Iterator[str]:
-    new = provide_database()
     names = [word for name in _names(host) for word in ("--name", name)]
     where = ["--host", host, "--port", str(port)]
-    with_login = {home_server.SERVER_VARIABLE: login} if login else {}
-    environment = {home_server.ANALYTICS: "false", **new, **os.environ, **with_login}
+    environment = {home_server.ANALYTICS: "false", **provide_database(), **os.environ}
+    if login:
+        environment[home_server.SERVER_VARIABLE] = login
 
     def start() -> subprocess.Popen[bytes]:
         return subprocess.Popen(
@@ -230,8 +222,7 @@ def _end_kept(home: Path, host: str, port: int) -> None:
 
 def _near_url(host: str, port: int) -> str:
     """The API URL by which this machine reaches a server that listens on an address."""
-    near = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    return f"http://{host_port(near, port)}/api"
+    return f"http://{host_port(LOOPBACK.get(host, host), port)}/api"
 
 
 def _names(host: str) -> set[str]:
@@ -254,19 +245,16 @@ def _require_free(host: str, port: int) -> None:
 
 
 def _wait(url: str, server: subprocess.Popen[bytes] | None) -> None:
-    give_up = time.monotonic() + (START_SECONDS if server else CONNECT_SECONDS)
+    give_up = time.monotonic() + (home_server.START_SECONDS if server else CONNECT_SECONDS)
     with httpx.Client(timeout=2) as client:  # one for all: each loads the CA certificates
-        while time.monotonic() < give_up:
+        while not _is_healthy(client, url, server):
             if server is not None and server.poll() is not None:
                 raise Failure(Cause.SERVER_UNAVAILABLE, "the Prefect server exited while starting")
-            if _is_healthy(client, url, server):
-                return
+            if time.monotonic() > give_up:
+                detail = f"the Prefect server at {url} does not answer"
+                advice = "Start it, or correct PREFECT_API_URL, or unset it to start a server here."
+                raise Failure(Cause.SERVER_UNAVAILABLE, detail, suggestion=advice)
             time.sleep(0.3)
-    raise Failure(
-        Cause.SERVER_UNAVAILABLE,
-        f"the Prefect server at {url} does not answer",
-        suggestion="Start it, or correct PREFECT_API_URL, or unset it to start a server here.",
-    )
 
 
 def _is_healthy(client: httpx.Client, url: str, server: subprocess.Popen[bytes] | None) -> bool:

@@ -27,18 +27,16 @@ def status(as_json: AsJson = False) -> None:
     found, forking = running_server(Settings().root), fork_server_process(Settings().root)
     forked = f"\nCommands are forked off process {forking}." if forking else ""
     if found is None:
-        text = "No server runs. The next command that changes something starts one."
-        if forking:
-            text = "No server of this home runs."
         none = {"running": False, "forking_pid": forking or None}
-        return print_answer(none, text + forked, as_json=as_json)
+        starts = "No server runs. The next command that changes something starts one."
+        text = f"No server of this home runs.{forked}" if forking else starts
+        return print_answer(none, text, as_json=as_json)
     begun = datetime.fromtimestamp(psutil.Process(found.process.pid).create_time(), UTC)
     age = human_seconds((datetime.now(UTC) - begun).total_seconds())
-    content = {"running": True, "url": found.url, "pid": found.process.pid, "since": begun}
-    whose = "kept for commands" if found.kept else "of `moorage serve`"
-    text = f"{found.url} (process {found.process.pid}, for {age}, {whose})"
-    more = {"kept": found.kept, "forking_pid": forking or None}
-    return print_answer({**content, **more}, text + forked, as_json=as_json)
+    pid, whose = found.process.pid, "kept for commands" if found.kept else "of `moorage serve`"
+    content = {"running": True, "url": found.url, "pid": pid, "since": begun, "kept": found.kept}
+    text = f"{found.url} (process {pid}, for {age}, {whose}){forked}"
+    return print_answer({**content, "forking_pid": forking or None}, text, as_json=as_json)
 
 
 @app.command()
@@ -71,9 +69,5 @@ def stop(as_json: AsJson = False) -> None:
         raise Failure(Cause.BAD_SETTING, detail, suggestion="It ends with `moorage serve`.")
     stop_fork_server(home)
     content = {"stopped": found.url if found else None, "forking_pid": forking or None}
-    text = "No server runs."
-    if found:
-        text = f"ended {found.url}"
-    elif forking:
-        text = f"ended process {forking}, which forked commands"
-    print_answer(content, text, as_json=as_json)
+    forked = f"ended process {forking}, which forked commands" if forking else "No server runs."
+    print_answer(content, f"ended {found.url}" if found else forked, as_json=as_json)

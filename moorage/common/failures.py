@@ -75,12 +75,9 @@ def combine(failures: Sequence[tuple[str, Failure]], not_begun: Sequence[str] = 
     """Combine failures of several hosts into one failure, with the cause of the first.
 
     Args:
-        failures: Host and failure, in order of occurrence; at least one.
+        failures: Host and failure, in order of occurrence; at least one. The log and the evidence
+            are those of the first, too; hosts with equal messages are named together.
         not_begun: Hosts on which nothing was started.
-
-    Returns:
-        A failure with the cause, the log and the evidence of the first. Hosts with equal messages
-        are named together. Each different suggestion is kept.
     """
     hosts: dict[str, list[str]] = {}
     for host, failure in failures:
@@ -89,11 +86,5 @@ def combine(failures: Sequence[tuple[str, Failure]], not_begun: Sequence[str] = 
     if not_begun:
         lines.append(f"not begun on {', '.join(dict.fromkeys(not_begun))}")
     first = failures[0][1]
-    return Failure(
-        first.cause,
-        "; ".join(lines),
-        suggestion=" ".join(dict.fromkeys(failure.suggestion for _, failure in failures)),
-        log_tail=first.log_tail,
-        evidence=first.evidence,
-        named=first.named,
-    )
+    suggestion = " ".join(dict.fromkeys(failure.suggestion for _, failure in failures))
+    return Failure(first.cause, "; ".join(lines), **first._context | {"suggestion": suggestion})

@@ -17,11 +17,8 @@ def printable(text: str, *, coloured: bool = False) -> str:
     """
     if not coloured:
         return UNSAFE.sub(_written, text)
-    plain = COLOUR.split(text)
-    colours = [*COLOUR.findall(text), ""]
-    return "".join(
-        part for pair in zip(map(printable, plain), colours, strict=True) for part in pair
-    )
+    parts = re.split(f"({COLOUR.pattern})", text)
+    return "".join(part if COLOUR.match(part) else printable(part) for part in parts)
 
 
 def _written(match: re.Match[str]) -> str:

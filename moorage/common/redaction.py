@@ -27,11 +27,7 @@ HIDDEN = "[secret]"
 
 
 class Redactor:
-    """Replaces secrets in text by their names.
-
-    Args:
-        names: Names of secrets, by value.
-    """
+    """Replaces secrets in text by their names, which are given by value."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
         pairs = {text: name for value, name in names.items() for text in _writings(value)}

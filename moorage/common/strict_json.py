@@ -19,7 +19,6 @@ SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 """Half of a surrogate pair: alone it can be neither printed nor stored."""
 
 OPENING, CLOSING, QUOTE = b"[{", b"]}", ord('"')
-OPENING_BYTES = (b"[", b"{")
 
 TOKENS_EACH = 4
 """Most tokens of one value: a name, its text or its two brackets, and a comma."""
@@ -56,10 +55,7 @@ LIMITS = JsonLimits()
 
 
 def decode(content: bytes | str, limits: JsonLimits = LIMITS) -> Any:
-    """Decode a text that may be hostile.
-
-    Args:
-        content: The text, UTF-8 where it is bytes.
+    """Decode a text that may be hostile; bytes are UTF-8.
 
     Raises:
         JsonError: The text exceeds a limit; `NotJson` when it is not JSON.
@@ -100,7 +96,7 @@ def _both(content: bytes | str, most: int) -> tuple[str, bytes]:
 
 def _require_shape(data: bytes, limits: JsonLimits) -> None:
     """Check depth and number of values before building any value."""
-    if len(data) < limits.entries and sum(map(data.count, OPENING_BYTES)) <= limits.depth:
+    if len(data) < limits.entries and sum(map(data.count, OPENING)) <= limits.depth:
         return  # too few bytes and brackets to exceed a limit
     depth = tokens = 0
     entries = 1

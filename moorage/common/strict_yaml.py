@@ -20,9 +20,10 @@ from ruamel.yaml.nodes import ScalarNode
 from moorage.common.units import KIB, human_bytes
 
 CORE = "tag:yaml.org,2002:"
-TEXT, MERGE = f"{CORE}str", f"{CORE}merge"
-TAGS = {None, "!", *(f"{CORE}{kind}" for kind in ("bool", "float", "int", "map", "null", "seq"))}
-"""Accepted tags, in addition to `TEXT`. Any other tag would construct an object."""
+MERGE = f"{CORE}merge"
+KINDS = ("bool", "float", "int", "map", "null", "seq", "str")
+TAGS = {None, "!", *(f"{CORE}{kind}" for kind in KINDS)}
+"""Accepted tags. Any other tag would construct an object."""
 
 LARGEST_TEXT = 256 * KIB
 """Most bytes. A parser in Python reads half a megabyte per second."""
@@ -143,7 +144,7 @@ class _Builder:
             self._require_depth(len(self._path) + part.depth)
             return part
         self._count(1)
-        if event.tag not in TAGS and event.tag != TEXT:
+        if event.tag not in TAGS:
             raise self._refused(f"not valid YAML: the tag {event.tag[:SHOWN]!r} is not accepted")
         if event.anchor:
             self._anchors[event.anchor] = None  # no value may contain itself
@@ -157,12 +158,10 @@ class _Builder:
         return part
 
     def _sequence(self) -> _Part:
-        value: list[Any] = []
         parts: list[_Part] = []
         while not isinstance(event := next(self._events), SequenceEndEvent):
-            parts.append(self._inside(f"[{len(value)}]", event, event))
-            value.append(parts[-1].value)
-        return _collection(value, parts)
+            parts.append(self._inside(f"[{len(parts)}]", event, event))
+        return _collection([part.value for part in parts], parts)
 
     def _mapping(self) -> _Part:
         value: dict[Any, Any] = {}
@@ -227,10 +226,7 @@ class _Builder:
     def _number(self, text: str, kind: str) -> int | float:
         if len(text) > LONGEST_NUMBER:
             raise self._refused(f"a number of {len(text)} characters")
-        constructor = self._yaml.constructor
-        construct = constructor.construct_yaml_int
-        if kind == "float":
-            construct = constructor.construct_yaml_float
+        construct = getattr(self._yaml.constructor, f"construct_yaml_{kind}")
         try:
             number: int | float = construct(ScalarNode(f"{CORE}{kind}", text))
         except (ValueError, IndexError):
@@ -263,7 +259,6 @@ def _collection(value: Any, parts: list[_Part]) -> _Part:
 
 
 def _shown(key: object) -> str:
-    """A key as one line, for a path."""
     text = str(key)[:SHOWN]
     return text if text.isprintable() else ascii(text)[1:-1]
 

@@ -31,10 +31,8 @@ def version_key(version: str) -> tuple[Part, ...]:
 def at_least(version: str, least: str) -> bool:
     """Whether a version is at least another; an empty version is not.
 
-    A version without a number, such as `nightly`, is newer than all.
-
-    Args:
-        version: In the forms of images and users: `v0.16.0`, `0.19.0-custom`, `0.16.0rc1`.
+    A version without a number, such as `nightly`, is newer than all. Others are as images and users
+    write them: `v0.16.0`, `0.19.0-custom`, `0.16.0rc1`.
     """
     if not NUMBERED.match(version):
         return bool(version)

@@ -44,11 +44,7 @@ JSON_TYPE = r"(?i)application/([^;]+\+)?json\s*(;.*)?"
 
 
 def bootstrap(folder: str) -> Document:
-    """Configuration that Envoy starts with; it reads the rest from files that can be replaced.
-
-    Args:
-        folder: Folder of the gateway; the files are in its subfolder `config`.
-    """
+    """Configuration that Envoy starts with; it reads the rest from files that can be replaced."""
     return {
         "node": {"id": "moorage", "cluster": "moorage"},
         "admin": {"address": {"pipe": {"path": f"{folder}/{ADMIN_SOCKET}", "mode": 0o600}}},
@@ -75,7 +71,6 @@ def listeners(
     """The gateway's only listener.
 
     Args:
-        options: How it listens.
         folder: The gateway's folder, as Envoy sees it.
         pem: Certificate chain and private key of an encrypted one.
     """

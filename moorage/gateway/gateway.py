@@ -59,15 +59,11 @@ class GatewayOptions(InputValue):
         return str(ipaddress.ip_address(bind))
 
     @model_validator(mode="after")
-    def _check_tls(self) -> Self:
+    def _check_fields(self) -> Self:
         if bool(self.tls_certificate) != bool(self.tls_key):
             raise ValueError("a certificate and its key belong together: give both, or neither")
         if self.tls_certificate and self.tls_secret:
             raise ValueError("a certificate is in files or in a secret, not in both")
-        return self
-
-    @model_validator(mode="after")
-    def _check_host(self) -> Self:
         if self.host and is_loopback(self.bind):
             raise ValueError(f"only {self.host.name} itself reaches {self.bind}")
         return self
@@ -75,7 +71,7 @@ class GatewayOptions(InputValue):
     @property
     def is_exposed(self) -> bool:
         """Whether other machines can reach it."""
-        return not ipaddress.ip_address(self.bind).is_loopback
+        return not is_loopback(self.bind)
 
     @property
     def fixed_properties(self) -> tuple[str, ...]:

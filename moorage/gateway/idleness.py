@@ -1,6 +1,6 @@
 """Decides which models have been idle long enough to be put to sleep."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import inf
 from typing import NamedTuple
 
@@ -77,16 +77,14 @@ class Idleness:
         ]
         return sorted(found, key=lambda one: -one.seconds)
 
-    def due(self, loaded: Iterable[Loaded], now: float) -> list[Loaded]:
+    def due(self, loaded: Sequence[Loaded], now: float) -> list[Idle]:
         """Models to put to sleep now, longest idle first; each at most once a minute."""
+        keep_alive = {one.release: one.keep_alive or 0.0 for one in loaded}
         found = [
             one
-            for one in loaded
-            if one.keep_alive is not None
-            and not one.traffic.active
-            and self.idle_seconds(one.release, now) >= one.keep_alive
+            for one in self.idle(loaded, now)
+            if one.seconds >= keep_alive[one.release]
             and now >= self._not_before.get(one.release, 0.0)
         ]
-        for one in found:
-            self._not_before[one.release] = now + RETRY_SECONDS
-        return sorted(found, key=lambda one: -self.idle_seconds(one.release, now))
+        self._not_before |= {one.release: now + RETRY_SECONDS for one in found}
+        return found

@@ -37,13 +37,7 @@ FLUSH_MILLISECONDS = 1000
 
 
 def envoy_program(name: str, program: str, bootstrap: str) -> ContainerSpec:
-    """Envoy of a gateway as a process.
-
-    Args:
-        name: Name of the gateway.
-        program: Path of Envoy.
-        bootstrap: Path of the file that Envoy starts with.
-    """
+    """Envoy of a gateway as a process; `program` and `bootstrap` are paths."""
     return _program(f"{name}-envoy", *_envoy_command(program, bootstrap))
 
 
@@ -56,32 +50,18 @@ def envoy_container(
     paths as outside. The mount is the folder, not its files: Envoy watches the folder for renames.
 
     Args:
-        name: Name of the gateway.
-        options: Its image and TLS files.
         folder: Folder of the gateway; it makes the container's name unique among ledgers.
         bootstrap: Path of the file that Envoy starts with.
         user: `id:group` of the owner of these files.
     """
     own, tls = f"{folder}/{OWN_FOLDER}", (options.tls_certificate, options.tls_key)
-    workload = f"moorage-gateway-{name}-{sha256(folder.encode()).hexdigest()[:8]}"
-    return _program(workload, *_envoy_command(ENVOY, bootstrap)).model_copy(
-        update={
-            "runtime": RuntimeName.DOCKER,
-            "image": options.image,
-            "mounts": (
-                Mount(source=folder, target=folder),
-                Mount(source=own, target=own, read_only=False),
-                *(Mount(source=file, target=file) for file in dict.fromkeys(tls) if file),
-            ),
-            "isolation": Isolation(
-                user=user,
-                network=NetworkMode.HOST,
-                restart=RestartPolicy.UNLESS_STOPPED,
-                capabilities=("NET_BIND_SERVICE",),  # for ports below 1024, if this user is root
-                locked=True,
-            ),
-        }
+    mounts = (
+        Mount(source=folder, target=folder),
+        Mount(source=own, target=own, read_only=False),
+        *(Mount(source=file, target=file) for file in dict.fromkeys(tls) if file),
     )
+    capabilities = ("NET_BIND_SERVICE",)  # for ports below 1024, if this user is root
+    return _contained(_workload(name, folder), options, bootstrap, mounts, user, capabilities)
 
 
 def envoy_on_host(
@@ -89,42 +69,47 @@ def envoy_on_host(
 ) -> ContainerSpec:
     """Envoy of a gateway in a container on a host of the fleet, with its files in volumes.
 
-    Args:
-        workload: Result of `host_workload`; names the container and its volumes.
-        host: Host on which it runs.
-        options: Options with its image.
-        bootstrap: Path of the file that Envoy starts with.
+    `workload` is a result of `host_workload` and names the container and its volumes.
     """
-    own = f"{HOST_FOLDER}/{OWN_FOLDER}"
-    return _program(workload, *_envoy_command(ENVOY, bootstrap)).model_copy(
-        update={
-            "host": host.name,
-            "address": host.address,
-            "runtime": RuntimeName.DOCKER,
-            "image": options.image,
-            "mounts": (
-                Mount(source=f"{workload}-files", target=HOST_FOLDER, volume=True),
-                Mount(source=f"{workload}-own", target=own, volume=True, read_only=False),
-            ),
-            "isolation": Isolation(
-                user=f"{HOST_USER}:{HOST_USER}",
-                network=NetworkMode.HOST,
-                restart=RestartPolicy.UNLESS_STOPPED,
-                locked=True,
-            ),
-        }
+    own, user = f"{HOST_FOLDER}/{OWN_FOLDER}", f"{HOST_USER}:{HOST_USER}"
+    mounts = (
+        Mount(source=f"{workload}-files", target=HOST_FOLDER, volume=True),
+        Mount(source=f"{workload}-own", target=own, volume=True, read_only=False),
     )
+    place = {"host": host.name, "address": host.address}
+    return _contained(workload, options, bootstrap, mounts, user).model_copy(update=place)
 
 
 def host_workload(name: str, machine: str, folder: str) -> str:
     """Name of the container of a gateway on a host, unique among ledgers.
 
-    Args:
-        name: Name of the gateway.
-        machine: Machine on which the gateway's service runs.
-        folder: Folder of the gateway on that machine.
+    Machine and folder are those of the gateway's service.
     """
-    return f"moorage-gateway-{name}-{sha256(f'{machine}:{folder}'.encode()).hexdigest()[:8]}"
+    return _workload(name, f"{machine}:{folder}")
+
+
+def _workload(name: str, folder: str) -> str:
+    return f"moorage-gateway-{name}-{sha256(folder.encode()).hexdigest()[:8]}"
+
+
+def _contained(
+    workload: str,
+    options: GatewayOptions,
+    bootstrap: str,
+    mounts: tuple[Mount, ...],
+    user: str,
+    capabilities: tuple[str, ...] = (),
+) -> ContainerSpec:
+    isolation = Isolation(
+        user=user,
+        network=NetworkMode.HOST,
+        restart=RestartPolicy.UNLESS_STOPPED,
+        capabilities=capabilities,
+        locked=True,
+    )
+    contained = {"runtime": RuntimeName.DOCKER, "image": options.image, "mounts": mounts}
+    envoy = _program(workload, *_envoy_command(ENVOY, bootstrap))
+    return envoy.model_copy(update={**contained, "isolation": isolation})
 
 
 def _envoy_command(program: str, bootstrap: str) -> tuple[Flag, ...]:
@@ -140,14 +125,7 @@ def _envoy_command(program: str, bootstrap: str) -> tuple[Flag, ...]:
 def service_program(
     name: str, python: str, module: str, environment: Iterable[Variable]
 ) -> ContainerSpec:
-    """The service of a gateway as a process.
-
-    Args:
-        name: Name of the gateway.
-        python: Path of the interpreter.
-        module: Module of the service.
-        environment: Variables of the service.
-    """
+    """The service of a gateway as a process."""
     command = default_flag("the service", python, "-m", module, name)
     return _program(f"{name}-service", command, environment=environment)
 

@@ -49,11 +49,8 @@ def rate_limits(rates: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _bucket(requests: int, seconds: int) -> dict[str, Any]:
-    return {
-        "max_tokens": requests,
-        "tokens_per_fill": requests,
-        "fill_interval": f"{seconds}s",
-    }
+    interval = f"{seconds}s"
+    return {"max_tokens": requests, "tokens_per_fill": requests, "fill_interval": interval}
 
 
 def _check(written: str) -> str:

@@ -7,15 +7,7 @@ from urllib.parse import urlsplit
 
 from moorage.engines.registry import ENGINES
 from moorage.gateway.clusters import DOORMAN
-from moorage.gateway.envoy import (
-    MODEL,
-    RATE_LIMIT,
-    ROUTES,
-    TYPE,
-    Document,
-    lua_filter,
-    named,
-)
+from moorage.gateway.envoy import MODEL, RATE_LIMIT, ROUTES, TYPE, Document, lua_filter, named
 from moorage.gateway.rates import rate_limits
 from moorage.gateway.scripts import PATHS, PREFIX_KEY, scripts
 from moorage.gateway.table import ModelRoute, RoutingTable
@@ -49,9 +41,7 @@ RETRY_ON = "connect-failure,refused-stream,reset,retriable-status-codes"
 def route_table(table: RoutingTable, code: Mapping[str, str]) -> list[Document]:
     """Route configuration: the listing, one route for each name, and a refusal for other paths.
 
-    Args:
-        table: Models and callers.
-        code: Lua scripts of this package, by name.
+    `code` has the Lua scripts of this package by name.
     """
     unknown = _error("There is nothing at this path.", "unknown_path")
     routes = [
@@ -111,16 +101,10 @@ def _entries(model: ModelRoute) -> Iterator[dict[str, Any]]:
         "object": "model",
         "created": int(model.since.timestamp()),
         "owned_by": "moorage",
-        "state": _state(model),
+        "state": "running" if model.backends else model.held or "unavailable",
     }
     yield {"id": model.name, **common}
     yield from ({"id": name, **common, "parent": model.name} for name in model.adapters)
-
-
-def _state(model: ModelRoute) -> str:
-    if model.backends:
-        return "running"
-    return model.held or "unavailable"
 
 
 def _route(model: ModelRoute, name: str, doorman: str) -> Document:

@@ -4,11 +4,11 @@ Models and callers are tables inside the scripts, in the route configuration. En
 metadata for each request: with 1,000 keys, that costs 1.4 ms a request.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from moorage.engines.registry import ENGINES
-from moorage.gateway.table import ApiKey, ModelRoute, RoutingTable
+from moorage.gateway.table import ApiKey, RoutingTable
 
 AUTHENTICATE, CHOOSE_MODEL, COUNT_TOKENS = "authenticate", "choose_model", "count_tokens"
 PREFIX_KEY = "prefix_key"
@@ -22,19 +22,15 @@ SCRIPTS = (*COMMON, PREFIX_KEY)
 
 
 def scripts(table: RoutingTable, code: Mapping[str, str]) -> dict[str, str]:
-    """Code of the scripts for all routes, by name, each preceded by its lookup tables.
-
-    Args:
-        table: Models and callers.
-        code: Lua scripts of this package, by name.
-    """
+    """Code of the scripts for all routes, by name, each preceded by its lookup tables."""
+    models = {name: model.name for model in table.models for name in model.names}
     callers = {
         "REQUIRES_KEY": table.requires_key,
         "KEYS": {key.digest: _caller(key, table) for key in table.keys},
     }
     tables: dict[str, dict[str, Any]] = {
         AUTHENTICATE: callers,
-        CHOOSE_MODEL: {"MODELS": _names(table.models), "PATHS": dict.fromkeys(PATHS, True)},
+        CHOOSE_MODEL: {"MODELS": models, "PATHS": dict.fromkeys(PATHS, True)},
     }
     return {name: f"{_locals(tables.get(name, {}))}{code[name]}" for name in COMMON}
 
@@ -60,11 +56,6 @@ def _caller(key: ApiKey, table: RoutingTable) -> dict[str, Any]:
         **({"expires": key.expires.timestamp()} if key.expires else {}),
         **({"spent_until": back.timestamp()} if back else {}),
     }
-
-
-def _names(models: Iterable[ModelRoute]) -> dict[str, str]:
-    """Model of each name of a model or adapter."""
-    return {name: model.name for model in models for name in model.names}
 
 
 def _locals(tables: Mapping[str, Any]) -> str:

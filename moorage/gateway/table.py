@@ -50,10 +50,7 @@ class Backend(Value):
 def split(serving: Backend, canary: Backend, share: float) -> tuple[Backend, Backend]:
     """Both backends with weights; each gets at least one request of a hundred.
 
-    Args:
-        serving: The release that serves.
-        canary: The release that gets a share of the requests before it serves.
-        share: Share of the canary, from 0 to 1.
+    The canary is a release that gets a share of the requests, from 0 to 1, before it serves.
     """
     weight = min(max(round(share * WHOLE), 1), WHOLE - 1)
     first = serving.model_copy(update={"weight": WHOLE - weight})

@@ -33,11 +33,7 @@ def steps(
     """Steps to a new table: first the clusters of all tables, then the new routes.
 
     Thus each route has its cluster at any time: a request goes to the old or to the new release.
-
-    Args:
-        before: Earlier tables whose clusters stay.
-        after: The new table.
-        code: Lua scripts of this package, by name.
+    The clusters of the tables `before` stay.
     """
     return clusters_step((*before, after)), _step(ROUTES_FILE, route_table(after, code))
 

@@ -10,8 +10,6 @@ class FailedWake(NamedTuple):
     """Consecutive failures to wake a model.
 
     Attributes:
-        reason: Why the last attempt failed.
-        number: Number of failures.
         at: When the last attempt failed, in seconds of a monotonic clock.
     """
 
@@ -20,11 +18,7 @@ class FailedWake(NamedTuple):
     at: float
 
     def wait_seconds(self, now: float) -> float:
-        """Seconds until the next attempt: 5 s, doubled by each further failure up to 300 s.
-
-        Args:
-            now: Current time of the same clock.
-        """
+        """Seconds until the next attempt: 5 s, doubled by each further failure up to 300 s."""
         pause = min(FIRST_PAUSE_SECONDS * 2.0 ** (self.number - 1), LONGEST_PAUSE_SECONDS)
         return max(0.0, self.at + pause - now)
 

@@ -59,11 +59,7 @@ class EngineArguments(Value):
         return any(option.name.partition(".")[0] in wanted for option in self.options)
 
     def value(self, *names: str) -> str | None:
-        """The value of an option under any of these names.
-
-        Returns:
-            The value, empty when the option has none; None when the option is absent.
-        """
+        """The value of an option under any of these names; empty = none, None = no such option."""
         values = self.values(*names)
         return None if values is None else next(iter(values), "")
 
@@ -79,10 +75,7 @@ class EngineArguments(Value):
         return found[-1] if found else None
 
     def whole_number(self, *names: str) -> int | None:
-        """The number that an option has as its value, in vLLM's forms: `8192`, `8K` and `8.192k`.
-
-        Returns:
-            None when the option is absent.
+        """The number of an option in vLLM's forms, such as `8192`, `8K` or `8.192k`; None = absent.
 
         Raises:
             Failure: `BAD_SPEC` when the value is not a number, or too large.
@@ -98,13 +91,10 @@ class EngineArguments(Value):
         return number
 
     def json_object(self, name: str) -> dict[str, Any] | None:
-        """The JSON object of an option, written as a whole or by keys (`--name.key value`).
+        """The JSON object of an option, as a whole or by keys (`--name.key value`); None = absent.
 
         Where keys are present, only they count: vLLM collects them into a JSON object after all
         other arguments (`utils/argparse_utils.py:FlexibleArgumentParser.parse_args`).
-
-        Returns:
-            None when the option is absent.
 
         Raises:
             Failure: `BAD_SPEC` when the value is not a JSON object.
@@ -121,8 +111,8 @@ class EngineArguments(Value):
             elif isinstance(value, dict):
                 whole = value
             else:
-                excerpt = repr(value)[:60]
-                raise Failure(Cause.BAD_SPEC, f"engine.args: {name}: not a JSON object: {excerpt}")
+                detail = f"engine.args: {name}: not a JSON object: {repr(value)[:60]}"
+                raise Failure(Cause.BAD_SPEC, detail)
         return keyed or whole
 
 

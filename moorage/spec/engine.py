@@ -190,9 +190,8 @@ class EngineSpec(InputValue):
     @field_validator("shm")
     @classmethod
     def _check_shm(cls, shm: ByteSize, info: ValidationInfo) -> ByteSize:
-        if (
-            shm < MIB and info.context != RECORDED
-        ):  # somebody has counted in GiB; for 0, Docker would take its own 64 MiB
+        # Somebody has counted in GiB; for 0, Docker would take its own 64 MiB.
+        if shm < MIB and info.context != RECORDED:
             meant = f"{shm:d}GiB" if 0 < shm <= MOST_GIB else "10GiB"
             raise ValueError(f"at least 1MiB, such as {meant}; without a unit it counts bytes")
         return shm
@@ -261,8 +260,7 @@ class EngineSpec(InputValue):
     @property
     def arguments(self) -> EngineArguments:
         """The arguments from the engine's settings and from `args`; `args` come last and win."""
-        settings = (word for field in SETTINGS for word in getattr(self, field).words)
-        return parse_entries((*settings, *self.args))
+        return parse_entries((*self.vllm.words, *self.llama_cpp.words, *self.args))
 
 
 SETTINGS = {

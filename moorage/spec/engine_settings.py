@@ -1,4 +1,4 @@
-"""Typed settings of single engines; each becomes an argument of its engine."""
+"""Typed settings of single engines."""
 
 import json
 import re
@@ -131,11 +131,6 @@ class TritonSettings(InputValue):
                 raise ValueError(f"{name}: moorage decides about {found}")
         return words
 
-    @property
-    def words(self) -> tuple[str, ...]:
-        """Empty: Triton's settings do not become arguments of vLLM's form."""
-        return ()
-
 
 OWNED_BY_MOORAGE = frozenset(
     f"--{name}"
@@ -159,8 +154,8 @@ def _keys(content: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]
     """The path of every key, at any depth."""
     if isinstance(content, Mapping):
         for key, value in content.items():
-            yield (*path, str(key))
-            yield from _keys(value, (*path, str(key)))
+            yield (own := (*path, str(key)))
+            yield from _keys(value, own)
     elif isinstance(content, list):
         for value in content:
             yield from _keys(value, path)

@@ -6,6 +6,8 @@ the distribution project defines; so `host:5000/img` has a port and no tag.
 
 from __future__ import annotations
 
+import re
+
 from moorage.common.values import Value
 
 DEFAULT_TAG = "latest"
@@ -61,10 +63,7 @@ def parse_reference(text: str) -> Reference:
 
 def familiar(name: str) -> str:
     """A name without Docker Hub's prefix, which Podman writes and Docker omits."""
-    for registry in ("docker.io/library/", "docker.io/"):
-        if name.startswith(registry):
-            return name.removeprefix(registry)
-    return name
+    return re.sub("^docker[.]io/(library/)?", "", name)
 
 
 def repository(reference: str) -> str:

@@ -26,23 +26,14 @@ def one_shot_spec(source: str, token: str, **fields: Any) -> dict[str, Any]:
     """The content of the spec for a model that is served once.
 
     Of several quantizations the deploy takes the best that fits, unless the source names one.
-
-    Args:
-        source: `org/repo`, `org/repo:QUANTIZATION`, or a source as in a spec.
-        token: Makes the model's name unique.
-        fields: Further fields of the spec; those without a value are left out.
+    The token makes the model's name unique. Further fields without a value are left out.
     """
     content = source_spec(source, **fields)
     return content | {"name": one_shot_name(content["source"], token)}
 
 
 def source_spec(source: str, **fields: Any) -> dict[str, Any]:
-    """The content of the spec for a source, with a name derived from the source.
-
-    Args:
-        source: As in `one_shot_spec`.
-        fields: Further fields of the spec; those without a value are left out.
-    """
+    """As `one_shot_spec`, but with a name that is derived from the source alone."""
     given = {key: value for key, value in fields.items() if value}
     content = {**AUTOMATIC, **source_of(source), **given}
     return {"name": _plain(content["source"]) or "model", **content}
@@ -53,13 +44,7 @@ def quick_spec(
 ) -> dict[str, Any]:
     """The content of a permanent model's spec, from the fields of a short form.
 
-    Args:
-        name: Name of the model.
-        source: As in `source_of`.
-        engine: Name of the engine.
-        accelerators: `auto` or a number.
-        context: `auto` or a number of tokens.
-        keep_alive: As in a spec.
+    `accelerators` and `context` (in tokens) are a number or `auto`.
     """
     return {
         "name": name,
@@ -77,8 +62,8 @@ def source_of(text: str) -> dict[str, str]:
     match = REPOSITORY.fullmatch(text)
     if not match:
         return {"source": text}
-    files = {"files": _pattern(match["files"])} if match["files"] else {}
-    return {"source": f"{HUB}{match['repo']}", **files}
+    source, files = {"source": f"{HUB}{match['repo']}"}, match["files"]
+    return source | {"files": files if "*" in files else f"*{files}*"} if files else source
 
 
 def one_shot_name(source: str, token: str) -> str:
@@ -99,7 +84,3 @@ def _plain(source: str) -> str:
 
 def _number(text: str) -> int | str:
     return int(text) if text.isdecimal() else text
-
-
-def _pattern(text: str) -> str:
-    return text if "*" in text else f"*{text}*"

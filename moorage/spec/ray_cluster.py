@@ -102,11 +102,7 @@ NOT_WITH = {
 
 
 def check_on_cluster(written: Mapping[str, Any]) -> None:
-    """Refuse fields that exclude `placement.cluster`.
-
-    Args:
-        written: The fields that the spec sets, without defaults.
-    """
+    """Refuse fields that exclude `placement.cluster`; `written` has no defaults."""
     foreign = [
         f"{section}.{field}".lstrip(".")
         for section, taken in TAKEN.items()

@@ -43,10 +43,8 @@ def user_tokens(entries: Sequence[str]) -> tuple[str, ...]:
     tokens: list[str] = []
     for entry in filter(None, map(str.strip, entries)):
         _require_bounds(entry)
-        if is_option(entry.split(None, 1)[0]):
-            tokens.extend(_joined(_split(entry)))
-        else:
-            tokens.append(entry)
+        is_line = is_option(entry.split(None, 1)[0])
+        tokens += _joined(_split(entry)) if is_line else [entry]
     return tuple(tokens)
 
 

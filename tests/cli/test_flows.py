@@ -281,7 +281,7 @@ def test_prefect_prints_no_notice_about_usage_data(
 CALLED = {
     name
     for file in Path(flows.__file__).parent.glob("*.py")
-    for name in re.findall(r'call_flow\(\s*"(\w+)"', file.read_text())
+    for name in re.findall(r'(?:call_flow|_change)\(\s*"(\w+)"', file.read_text())
 }
 
 

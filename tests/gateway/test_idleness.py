@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from moorage.gateway.idleness import RETRY_SECONDS, Idleness, Loaded, Traffic
+from moorage.gateway.idleness import RETRY_SECONDS, Idle, Idleness, Loaded, Traffic
 
 
 def loaded(model: str, keep_alive: float | None = 10, total: int = 0, active: int = 0) -> Loaded:
@@ -68,7 +68,7 @@ def test_a_model_that_another_gateway_passes_requests_to_is_not_idle() -> None:
     assert idleness.idle_seconds("llama.v1", 100.0) == 2.0
     assert idleness.since_last_request(100.0) == {}, "not through this one"
     assert idleness.due(loaded, 100.0) == []
-    assert idleness.due(loaded, 160.0) == loaded
+    assert idleness.due(loaded, 160.0) == [Idle("llama", "llama.v1", 62.0)]
 
 
 def test_only_what_had_a_request_has_a_last_one() -> None:

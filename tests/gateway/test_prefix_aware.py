@@ -13,7 +13,7 @@ import pytest
 
 from moorage.gateway.routes import PREFIX_HEADER
 from moorage.gateway.table import Backend, ModelRoute, split
-from moorage.spec import Routing
+from moorage.spec.routing import Routing
 from tests.gateway.conftest import RunningGateway
 from tests.gateway.engine import TestEngine
 from tests.gateway.tables import backend, model

@@ -12,7 +12,7 @@ from moorage.gateway.envoy import bootstrap, listeners
 from moorage.gateway.gateway import GatewayOptions
 from moorage.gateway.routes import route_table
 from moorage.gateway.table import Backend, RoutingTable, split
-from moorage.spec import Routing
+from moorage.spec.routing import Routing
 from tests.gateway.tables import backend, key, model, table
 
 Golden = Callable[[str, str], None]

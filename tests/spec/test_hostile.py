@@ -19,12 +19,11 @@ from moorage.inventory.fleet import Fleet
 from moorage.inventory.fleet_engines import ImageName, VersionName
 from moorage.inventory.snapshot import Program
 from moorage.reports.problems import problems_of
-from moorage.spec import (
+from moorage.spec import EngineName, ModelSpec
+from moorage.spec.patterns import (
     AcceleratorId,
-    EngineName,
     FilePath,
     Folder,
-    ModelSpec,
     Name,
     PackageName,
     Revision,

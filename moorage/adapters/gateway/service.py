@@ -234,8 +234,8 @@ class GatewayService:
         self._idle = self._idleness.idle(loaded, now)
         self._report_use({one.release for one in loaded}, now)
         for one in self._idleness.due(loaded, now):
-            idle = human_seconds(self._idleness.idle_seconds(one.release, now))
-            self._doorman_server.submit(self._sleep(one.model, f"no request for {idle}"))
+            reason = f"no request for {human_seconds(one.seconds)}"
+            self._doorman_server.submit(self._sleep(one.model, reason))
 
     def _asked_elsewhere(self) -> dict[str, float]:
         """Seconds since the last request of each release through other gateways, or fewer."""
