@@ -54,6 +54,7 @@ from moorage.inventory.survey.probe import STORE
 from moorage.models.source import ModelFile, ResolvedModel
 
 Report = Callable[[int, int], None]
+"""Called with the bytes that are there, and the bytes of all files."""
 
 POLL_SECONDS = 0.5
 ASK_SECONDS = 10
@@ -93,8 +94,8 @@ class Staged(Value):
     """
 
     path: str
-    brought: dict[str, int] = {}
-    helper: str = ""
+    brought: dict[str, int]
+    helper: str
 
 
 class HostStore:
@@ -126,7 +127,7 @@ class HostStore:
             if "cause" in result:
                 raise Failure(Cause(str(result["cause"])), str(result["detail"]))
             on_progress(model.bytes_to_stage, model.bytes_to_stage)
-            return Staged(path=path, brought=result.get("from", {}))
+            return Staged(path=path, brought=result.get("from", {}), helper=self._image)
 
     def _begin(self, name: str, model: ResolvedModel, job: str) -> bool:
         """Start the staging program; False = another container already stages the model."""
