@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import lru_cache, partial
 from http.client import HTTPException, HTTPResponse
 from importlib import import_module
@@ -166,12 +166,17 @@ class HubClient(RemoteClient):
         except errors.HFValidationError as error:
             raise Failure(Cause.SOURCE_MISSING, str(error)) from None
         at = f"/revision/{quote(revision, safe='')}" if revision else ""
-        url = f"{self._endpoint}/api/models/{self.repo}{at}"
         body = bytearray()
         with (
             self._failures(revision),
             thread_deadline(self._listing_seconds),
-            closing(self._send(url, params={"blobs": "true"})) as response,
+            session(self._endpoint).stream(
+                "GET",
+                f"{self._endpoint}/api/models/{self.repo}{at}",
+                params={"blobs": "true"},
+                headers=self._headers({}),
+                timeout=self._timeout,
+            ) as response,
         ):
             found = response.headers.multi_items(), response.iter_raw()
             require_success(response.request, response.status_code, *found)
@@ -186,11 +191,6 @@ class HubClient(RemoteClient):
         if not isinstance(found, dict):
             raise self._not_a_hub("the answer is no JSON object")
         return found
-
-    def _send(self, url: str, **more: Any) -> Any:
-        client, sent = session(self._endpoint), self._headers({})
-        request = client.build_request("GET", url, headers=sent, timeout=self._timeout, **more)
-        return client.send(request, stream=True)
 
     def _headers(self, own: Mapping[str, str]) -> dict[str, str]:
         # In a compressed answer, sizes and offsets would differ from those of the file.
@@ -234,19 +234,16 @@ class HubClient(RemoteClient):
     def _way_in(self, cause: Cause) -> str:
         """Advice when the hub refuses access; empty for other causes."""
         page = f"{self._endpoint}/{self.repo}"
-        match cause, bool(self._token):
-            case Cause.SOURCE_GATED, True:
-                return f"Request access at {page} with the account of the token, then try again."
-            case Cause.SOURCE_GATED, False:
-                return f"Request access at {page}, and send a token of that account: {SET_TOKEN}."
-            case Cause.SOURCE_UNAUTHORIZED, True:
-                return f"Replace the token that was sent: {SET_TOKEN}."
-            case Cause.SOURCE_UNAUTHORIZED, False:
-                return (
-                    "Check the name: a hub answers the same for a model that does not exist. If it"
-                    f" is private, send a token: {SET_TOKEN}."
-                )
-        return ""
+        advice = {
+            (Cause.SOURCE_GATED, True): f"Request access at {page} with the account of the token,"
+            " then try again.",
+            (Cause.SOURCE_GATED, False): f"Request access at {page}, and send a token of that"
+            f" account: {SET_TOKEN}.",
+            (Cause.SOURCE_UNAUTHORIZED, True): f"Replace the token that was sent: {SET_TOKEN}.",
+            (Cause.SOURCE_UNAUTHORIZED, False): "Check the name: a hub answers the same for a model"
+            f" that does not exist. If it is private, send a token: {SET_TOKEN}.",
+        }
+        return advice.get((cause, bool(self._token)), "")
 
 
 @lru_cache(maxsize=16)
@@ -310,9 +307,6 @@ def failure_of(error: Exception, *, repo: str, revision: str, name: str = "") ->
 
 
 def _waiting(headers: Mapping[str, str]) -> str:
-    after = headers.get("retry-after", "").strip()
-    if not after and (limit := RATE_LIMIT.search(headers.get("ratelimit", ""))):
-        after = limit[1]
-    if not after:
-        return ""
-    return f" and asks to wait {f'{after} s' if after.isdigit() else f'until {after}'}"
+    limit = RATE_LIMIT.search(headers.get("ratelimit", ""))
+    after = headers.get("retry-after", "").strip() or (limit[1] if limit else "")
+    return after and f" and asks to wait {f'{after} s' if after.isdigit() else f'until {after}'}"

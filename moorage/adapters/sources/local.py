@@ -13,7 +13,7 @@ from moorage.adapters.sources.describe import describe, keep_indexed, weigh_here
 from moorage.adapters.sources.store import MOST_FILES, require_name
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
-from moorage.models.assets import SourceRequest
+from moorage.models.assets import Asset
 from moorage.models.files import MODEL, PIPELINE, SHARD, Layout, lacks_config
 from moorage.models.source import ModelFile, ResolvedModel, WeightSummary
 from moorage.models.weights import join_headers, summarize
@@ -38,7 +38,7 @@ class LocalSource:
     def __init__(self, layout: Layout = MODEL, *, anything: bool = False) -> None:
         self._layout, self._anything = layout, anything
 
-    def files(self, wanted: SourceRequest) -> tuple[ModelFile, ...]:
+    def files(self, wanted: Asset) -> tuple[ModelFile, ...]:
         """All files of a directory; none if `resolve` finds no model in it.
 
         Raises:
@@ -50,7 +50,7 @@ class LocalSource:
         except OSError as error:
             raise _unreadable(error) from None
 
-    def resolve(self, wanted: SourceRequest) -> ResolvedModel:
+    def resolve(self, wanted: Asset) -> ResolvedModel:
         """Read the model's metadata. Its revision is a fingerprint of names, sizes and times.
 
         Raises:
@@ -115,7 +115,7 @@ class LocalSource:
         return model
 
 
-def _root(wanted: SourceRequest) -> Path:
+def _root(wanted: Asset) -> Path:
     return Path(wanted.source.removeprefix(SCHEME)).expanduser().absolute()
 
 
