@@ -47,9 +47,7 @@ def bucket(equipped: TestFleet) -> Iterator[Bucket]:
 def test_hosts_fetch_from_the_bucket_without_its_keys(
     equipped: TestFleet, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "moorage.adapters.files.pretrained._completed", lambda *_: "not read in this test"
-    )
+    monkeypatch.setattr("moorage.adapters.files.pretrained._completed", lambda *_: None)
     settings = Settings(home=tmp_path, s3_endpoint=bucket.url)
     wanted = source_for(ASSET, settings, KEYS).resolve(ASSET)
     before, staged = len(bucket.requests), dict[str, Staged]()

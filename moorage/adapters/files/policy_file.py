@@ -60,7 +60,7 @@ def load_site_fleet(policy: EffectivePolicy, settings: Settings) -> Fleet:
     """
     if not policy.policy.fleet:
         return Fleet()
-    return load_fleet(_absolute(policy.policy.fleet, project_folder(settings)))
+    return load_fleet(project_folder(settings) / expanded(policy.policy.fleet))
 
 
 def request_of(
@@ -89,7 +89,7 @@ def roots_of(entries: Iterable[str], settings: Settings) -> tuple[str, ...]:
         if entry == STORE:
             folders += settings.models, settings.adapters
         else:
-            folders.append(_absolute(entry, project_folder(settings)))
+            folders.append(project_folder(settings) / expanded(entry))
     return tuple(map(os.path.realpath, folders))
 
 
@@ -113,10 +113,6 @@ def _folders(sources: Iterable[tuple[str, str]]) -> Folders:
         for field, source in sources
         if source.startswith("file://")
     )
-
-
-def _absolute(path: str, folder: Path) -> Path:
-    return folder / expanded(path)
 
 
 def _start_folders() -> Iterator[Path]:

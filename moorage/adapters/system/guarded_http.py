@@ -6,15 +6,13 @@ It works with httpx and httpx2; newer clients of the hub use the latter.
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, Self
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 from urllib.parse import urlsplit
 
 from moorage.adapters.system.timed_http import TimedBackend
-from moorage.adapters.transfer.http_pool import proxy_for
+from moorage.adapters.transfer.http_pool import MOST_REDIRECTS, proxy_for
 from moorage.adapters.transfer.redirects import Guard, RedirectRefused
-
-MOST_REDIRECTS = 5
 
 _DEADLINE = threading.local()
 
@@ -52,7 +50,7 @@ def _thread_until() -> float | None:
     return getattr(_DEADLINE, "until", None)
 
 
-class _Transport:
+class _Transport(AbstractContextManager[Any]):
     """Sends each request directly, or through the proxy that the environment names for it.
 
     The library would not use its own support of proxies together with a transport of ours.
@@ -71,22 +69,16 @@ class _Transport:
             proxy = proxy_for(urlsplit(str(request.url)))
         at = proxy.geturl() if proxy else ""
         if at not in self._by_proxy:
-            self._by_proxy[at] = self._through(at)
+            made = self._library.HTTPTransport(verify=self._verify, proxy=at)
+            inner = made._pool._network_backend
+            made._pool._network_backend = TimedBackend(inner, self._library, _thread_until)
+            self._by_proxy[at] = made
         return self._by_proxy[at].handle_request(request)
-
-    def _through(self, proxy: str) -> Any:
-        made = self._library.HTTPTransport(verify=self._verify, proxy=proxy)
-        inner = made._pool._network_backend
-        made._pool._network_backend = TimedBackend(inner, self._library, _thread_until)
-        return made
 
     def close(self) -> None:
         """Close all connections."""
         for transport in self._by_proxy.values():
             transport.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -19,9 +19,7 @@ REPO = "org/tiny"
 @pytest.fixture(autouse=True)
 def _no_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Importing transformers takes seconds; test_pretrained.py covers it."""
-    monkeypatch.setattr(
-        "moorage.adapters.files.pretrained._completed", lambda *_: "not read in this test"
-    )
+    monkeypatch.setattr("moorage.adapters.files.pretrained._completed", lambda *_: None)
 
 
 @pytest.fixture(autouse=True)
