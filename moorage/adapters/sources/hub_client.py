@@ -114,9 +114,8 @@ class HubClient(RemoteClient):
         """The current commit of a revision, and its files; empty = the default branch.
 
         Raises:
-            Failure: As `failure_of`; `HUB_UNAVAILABLE` when the answer is not a hub's,
-                `SOURCE_INCOMPLETE` when a file name leads out of the model's directory,
-                `SOURCE_CORRUPT` when a name cannot be printed, or there are too many files.
+            Failure: As `failure_of` and `require_inside`; `HUB_UNAVAILABLE` when the answer is not
+                a hub's, `SOURCE_CORRUPT` when there are too many files.
         """
         listing = with_retries(partial(self._listing, revision), self._waits)
         commit, entries = listing.get("sha"), listing.get("siblings")

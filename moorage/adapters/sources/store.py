@@ -138,7 +138,7 @@ class ModelStore:
         """The manifest of a commit; None if it is missing or a file differs from it."""
         directory = self.directory(commit)
         manifest = _read_manifest(directory / MANIFEST)
-        whole = manifest and is_whole(str(directory), _records(manifest.files))
+        whole = manifest and is_whole(str(directory), [*map(file_record, manifest.files)])
         return manifest if whole else None
 
     def lock(self, commit: str, purpose: str) -> BaseFileLock:
@@ -214,16 +214,12 @@ class ModelStore:
             raise Failure(Cause.DOWNLOAD_CORRUPT, f"{names} vanished from {workspace}")
         shutil.rmtree(workspace / INCOMPLETE, ignore_errors=True)
         place, text = self.directory(manifest.revision), manifest.model_dump_json(indent=1)
-        publish(str(workspace), str(place), text, _records(manifest.files))
+        publish(str(workspace), str(place), text, [*map(file_record, manifest.files)])
 
     def touch(self, commit: str) -> None:
         """Record the use of a commit: commits that are long unused may be pruned."""
         with suppress(OSError):
             os.utime(self.directory(commit) / MANIFEST)
-
-
-def _records(files: Iterable[ModelFile]) -> list[File]:
-    return [file_record(file) for file in files]
 
 
 def verify(path: Path, file: ModelFile) -> None:
