@@ -53,11 +53,7 @@ def project_folder(settings: Settings) -> Path:
 
 
 def load_site_fleet(policy: EffectivePolicy, settings: Settings) -> Fleet:
-    """The worker's fleet: the fleet that the policy names, otherwise this machine.
-
-    Raises:
-        InvalidFile: `BAD_FLEET` when the policy names a file that cannot be read.
-    """
+    """The worker's fleet: the one in the policy's file (as `load_fleet`), else this machine."""
     if not policy.policy.fleet:
         return Fleet()
     return load_fleet(project_folder(settings) / expanded(policy.policy.fleet))

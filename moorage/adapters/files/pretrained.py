@@ -73,7 +73,8 @@ def read_config(directory: Path, *, trust_remote_code: bool) -> tuple[Config, st
     if completed is None:
         return written, CONFIG
     if place:
-        _keep(place, completed)
+        with suppress(Failure):  # without the cache, the next command uses transformers again
+            write_private(place, json.dumps(completed), over=True)
     return _merge(completed, written), "transformers"
 
 
@@ -105,11 +106,6 @@ def _kept(place: Path) -> Config | None:
         content = read_json(place, LIMITS)
         return content if isinstance(content, dict) else None
     return None
-
-
-def _keep(place: Path, completed: Config) -> None:
-    with suppress(Failure):  # without the cache, the next command uses transformers again
-        write_private(place, json.dumps(completed), over=True)
 
 
 def _read_file(directory: Path) -> Config:

@@ -60,11 +60,7 @@ class InvalidFile(Failure):
 
 
 def load_spec(path: Path) -> ModelSpec:
-    """Read a model spec. Relative `file://` sources are relative to the file's folder.
-
-    Raises:
-        InvalidFile: `BAD_SPEC` with every mistake.
-    """
+    """Read a model spec as `load_file`; its `file://` sources may be relative to its folder."""
     text, content = _read(path, Cause.BAD_SPEC)
     for holder, key in _sources(content):
         holder[key] = absolute(holder[key], path.parent)
@@ -80,11 +76,7 @@ def absolute(source: str, folder: Path) -> str:
 
 
 def load_fleet(path: Path | None, spec_file: Path | None = None) -> Fleet:
-    """Read a fleet file, by default `fleet.yaml` next to the spec's file, else this machine.
-
-    Raises:
-        InvalidFile: `BAD_FLEET` with every mistake.
-    """
+    """Read a fleet as `load_file`; by default `fleet.yaml` next to the spec, else this machine."""
     if path is None and spec_file is not None and (found := spec_file.parent / FLEET_FILE).exists():
         path = found
     if path is None:
@@ -162,19 +154,13 @@ def invalid_file(
     return InvalidFile(cause, [problem])
 
 
-def validated(
-    content: dict[str, Any], model: type[Model], path: Path | None, cause: Cause
-) -> Model:
-    """The content of a file as a value; raises as `load_file`."""
+def validated_spec(content: dict[str, Any], path: Path | None = None) -> ModelSpec:
+    """A spec from content that no file has yet; raises `InvalidFile` with every mistake."""
     try:
-        return model.model_validate(content)
+        return ModelSpec.model_validate(content)
     except ValidationError as error:
-        raise InvalidFile(cause, problems_of(error, model, str(path or ""))) from error
-
-
-def validated_request(content: dict[str, Any]) -> ModelSpec:
-    """A spec from content without a file; raises `InvalidFile` with every mistake."""
-    return validated(content, ModelSpec, None, Cause.BAD_SPEC)
+        problems = problems_of(error, ModelSpec, str(path or ""))
+        raise InvalidFile(Cause.BAD_SPEC, problems) from error
 
 
 def _loaded(
@@ -182,11 +168,11 @@ def _loaded(
 ) -> Model:
     """The content as a value; each mistake gets its place in the text."""
     try:
-        return validated(content, model, path, cause)
-    except InvalidFile as failure:
+        return model.model_validate(content)
+    except ValidationError as error:
         found = places(text)
-        placed = [problem.placed(found) for problem in failure.problems]
-        raise InvalidFile(cause, sorted(placed, key=Problem.position)) from failure.__cause__
+        placed = [problem.placed(found) for problem in problems_of(error, model, str(path))]
+        raise InvalidFile(cause, sorted(placed, key=Problem.position)) from error
 
 
 ENDINGS = (".yaml", ".yml")
@@ -254,11 +240,7 @@ def write_fleet(folder: Path, file: Path, *, overwrite: bool) -> Path:
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write a new file.
-
-    Raises:
-        Failure: `BAD_SETTING` when the file exists; `STORE_UNWRITABLE`.
-    """
+    """Write a new file; raises `BAD_SETTING` when it exists, and `STORE_UNWRITABLE`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:

@@ -69,11 +69,7 @@ def _secret(spec: ModelSpec, variable: str) -> str | None:
 
 
 def resolve_all(spec: ModelSpec, settings: Settings, keys: Keys = NO_KEYS) -> ResolvedModel:
-    """Resolve a spec's model and its companions, one after the other.
-
-    Raises:
-        Failure: As `resolve` of each source; `BAD_SPEC` as `require_rank`.
-    """
+    """Resolve a spec's model and its companions, one after the other, as `resolve_one`."""
     assets = assets_of(spec)
     return join_companions(assets, [resolve_one(asset, settings, keys) for asset in assets])
 

@@ -39,11 +39,7 @@ class LocalSource:
         self._layout, self._anything = layout, anything
 
     def files(self, wanted: Asset) -> tuple[ModelFile, ...]:
-        """All files of a directory; none if `resolve` finds no model in it.
-
-        Raises:
-            Failure: `SOURCE_INCOMPLETE` or `SOURCE_CORRUPT`, as `resolve`.
-        """
+        """All files of a directory, none if `resolve` finds no model; raises as `resolve`."""
         root = _root(wanted)
         try:
             return _list_files(root) if _holds_model(root, self._layout) else ()

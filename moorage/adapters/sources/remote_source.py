@@ -127,11 +127,7 @@ class RemoteSource:
         self._listed: dict[str, tuple[str, tuple[ModelFile, ...]]] = {}
 
     def files(self, wanted: Asset) -> tuple[ModelFile, ...]:
-        """All files at the source; none in offline mode.
-
-        Raises:
-            Failure: `SOURCE_...` or `HUB_...`.
-        """
+        """All files at the source, none in offline mode; raises `SOURCE_...` or `HUB_...`."""
         return () if self._offline else self._list_files(wanted.revision or "")[1]
 
     def resolve(self, wanted: Asset) -> ResolvedModel:
@@ -319,7 +315,9 @@ def with_retries(attempt: Callable[[], T], waits: tuple[float, ...]) -> T:
         except DownloadError as error:
             wait = next(left, None)
             if wait is None or not error.transient or _is_unresolved(error):
-                raise _failure_behind(error) from None
+                marked = error.__cause__  # by `retryable_failures`, with its suggestion
+                known = marked if isinstance(marked, Failure) else None
+                raise known or Failure(Cause(error.cause), error.detail) from None
         time.sleep(wait)
 
 
@@ -328,12 +326,6 @@ def _is_unresolved(error: BaseException | None) -> bool:
     while error and not isinstance(error, socket.gaierror):
         error = error.__cause__ or error.__context__
     return error is not None
-
-
-def _failure_behind(error: DownloadError) -> Failure:
-    """The failure that `retryable_failures` has marked, with its suggestion, else a new one."""
-    marked = error.__cause__
-    return marked if isinstance(marked, Failure) else Failure(Cause(error.cause), error.detail)
 
 
 @contextmanager

@@ -112,11 +112,7 @@ class Refs:
 
 
 class ModelStore:
-    """The stored commits of one repository, such as `org/repo`, in the directory of all models.
-
-    Attributes:
-        refs: The recorded commits of branches and tags.
-    """
+    """The stored commits of one repository, such as `org/repo`, in the directory of all models."""
 
     def __init__(self, models: Path, repo: str) -> None:
         self._folder = models / repo.replace("/", "--")
