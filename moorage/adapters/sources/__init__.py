@@ -75,11 +75,7 @@ def resolve_all(spec: ModelSpec, settings: Settings, keys: Keys = NO_KEYS) -> Re
 
 
 def resolve_one(asset: Asset, settings: Settings, keys: Keys = NO_KEYS) -> ResolvedModel:
-    """Resolve one asset.
-
-    Raises:
-        Failure: As `resolve` of its source; `BAD_SPEC` as `require_rank`.
-    """
+    """Resolve one asset; raises as `resolve` of its source, and `BAD_SPEC` as `require_rank`."""
     found = source_for(asset, settings, keys).resolve(asset)
     if asset.role == AssetRole.ADAPTER:
         require_rank(asset.name, asset.rank, found.config)

@@ -244,7 +244,6 @@ def _tokenizer(directory: Path) -> dict[str, Any]:
 
 def _optional(path: Path, limits: JsonLimits = LIMITS) -> Any:
     """The content of an optional file; None if it is missing or cannot be read."""
-    try:
+    with suppress(OSError):
         return read_json(path, limits)
-    except OSError:
-        return None
+    return None

@@ -205,9 +205,8 @@ class HubClient(RemoteClient):
         size = record.get("size")
         if not is_size(size):
             raise self._not_a_hub(f"it does not tell the size of {name}")
-        kind, checksum = (
-            ("sha256", record.get("sha256")) if large else ("git_oid", record.get("blobId"))
-        )
+        kind, key = ("sha256", "sha256") if large else ("git_oid", "blobId")
+        checksum = record.get(key)
         if checksum and not (isinstance(checksum, str) and CHECKSUM.fullmatch(checksum)):
             raise self._not_a_hub(f"it gives no checksum of {name}")
         return ModelFile.model_validate({"name": name, "size": size, kind: checksum or ""})

@@ -93,11 +93,7 @@ class LocalSource:
         *,
         deadline_seconds: float | None = None,  # noqa: ARG002
     ) -> ResolvedModel:
-        """Check that the files still exist; nothing is downloaded.
-
-        Raises:
-            Failure: `SOURCE_INCOMPLETE` when a file is missing or has another size.
-        """
+        """Download nothing; raise `SOURCE_INCOMPLETE` for a file that is missing or has changed."""
         for file in model.files:
             path = Path(model.path, file.name)
             try:

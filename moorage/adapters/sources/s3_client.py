@@ -177,8 +177,7 @@ class S3Client(RemoteClient):
     def _announced(self, entry: tuple[str, int, str], _stopped: Event) -> ModelFile:
         name, size, etag = entry
         with self._failures(name):
-            request = {**self._named(name), "ChecksumMode": "ENABLED"}
-            head: dict[str, Any] = self._client.head_object(**request)
+            head = self._client.head_object(**self._named(name), ChecksumMode="ENABLED")
             if "-" in head["ETag"]:  # uploaded in parts of this size
                 first = self._client.head_object(**self._named(name), PartNumber=1)
                 head["part"] = first["ContentLength"]

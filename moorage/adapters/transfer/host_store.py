@@ -32,8 +32,8 @@ from moorage.adapters.docker.client import (
 from moorage.adapters.docker.errors import reach_failure
 from moorage.adapters.docker.helper import PYTHON, helper_options, start_with_input
 from moorage.adapters.hosts.observation import log_of_container
-from moorage.adapters.sources.store import INCOMPLETE
 from moorage.adapters.transfer import bundle, staging_program
+from moorage.adapters.transfer.file_checks import INCOMPLETE
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
 from moorage.inventory.access import Access

@@ -21,7 +21,9 @@ from typing import Any
 
 from moorage.adapters.transfer.checksum import File, mismatch, sha256_of, size_of
 from moorage.adapters.transfer.file_checks import (
+    INCOMPLETE,
     MANIFEST,
+    MARGIN,
     damaged_files,
     is_complete,
     publish,
@@ -36,7 +38,6 @@ TICK_SECONDS = 0.5
 FED_SECONDS = 60
 """How long it waits for its job: a killed starter must not block the name for ever."""
 
-MARGIN = 1.05
 DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
@@ -54,7 +55,7 @@ class Job:
         self.files: list[File] = job["files"]
         self.place = os.path.join(folder, job["commit"])
         self.workspace = os.path.join(folder, job["workspace"])
-        self.growing = os.path.join(self.workspace, ".incomplete")
+        self.growing = os.path.join(self.workspace, INCOMPLETE)
         self.manifest = job["manifest"]
         os.environ.update(job.get("environment", {}))
         self.mirrors = [Mirror(one) for one in job.get("mirrors", ())]
