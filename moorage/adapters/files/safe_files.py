@@ -147,22 +147,29 @@ def write_private(path: Path, text: str, *, over: bool) -> bool:
     """
     try:
         provide_private_folder(path.parent)
-        # `mkstemp` makes the file private to this user.
-        descriptor, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         try:
-            with os.fdopen(descriptor, "w") as file:
-                file.write(f"{text}\n")
-            if over:
-                os.replace(draft, path)
-            else:
-                os.link(draft, path, follow_symlinks=False)
+            write_whole(path, f"{text}\n", over=over)
         except FileExistsError:
             return False
-        finally:
-            Path(draft).unlink(missing_ok=True)
         return True
     except OSError as error:
         raise unwritten(path, error) from None
+
+
+def write_whole(path: Path, text: str, *, mode: int = 0o600, over: bool = True) -> None:
+    """Write a file atomically; raises `OSError`, without `over` also for an existing file."""
+    # `mkstemp` makes the file private to this user.
+    descriptor, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            os.fchmod(descriptor, mode)
+            file.write(text)
+        if over:
+            os.replace(draft, path)
+        else:
+            os.link(draft, path, follow_symlinks=False)
+    finally:
+        Path(draft).unlink(missing_ok=True)
 
 
 def provide_private_folder(path: Path) -> None:

@@ -56,7 +56,6 @@ class _Transport(AbstractContextManager[Any]):
         self._by_proxy = {"": direct}
 
     def handle_request(self, request: Any) -> Any:
-        """The answer to a request."""
         with _library_errors(self._library):
             proxy = proxy_for(urlsplit(str(request.url)))
         at = proxy.geturl() if proxy else ""
@@ -68,7 +67,6 @@ class _Transport(AbstractContextManager[Any]):
         return self._by_proxy[at].handle_request(request)
 
     def close(self) -> None:
-        """Close all connections."""
         for transport in self._by_proxy.values():
             transport.close()
 

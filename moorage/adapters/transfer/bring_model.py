@@ -51,7 +51,6 @@ IDLE_SECONDS = 60
 CONNECT_SECONDS = 10
 TRIES = 2
 LENDER = bundle(lending_program)
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ def bring(
     on_progress: Report,
     *,
     deadline_seconds: float,
-    say: Say,
+    say: Callable[[str], None],
 ) -> Staged:
     """Transfer a model to the store of a host, complete and verified; `say` tells warnings."""
     model, host = delivery.model, delivery.host
@@ -135,7 +134,7 @@ def job_of(
 
 
 def _near_mirrors(
-    delivery: Delivery, lending: contextlib.ExitStack, say: Say
+    delivery: Delivery, lending: contextlib.ExitStack, say: Callable[[str], None]
 ) -> list[dict[str, Any]]:
     """The lender as a mirror until `lending` closes; empty without a lender that can lend."""
     model, lender = delivery.model, delivery.lender
