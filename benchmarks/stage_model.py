@@ -9,14 +9,16 @@ import sys
 
 from moorage.adapters.sources import read_keys, source_for
 from moorage.adapters.system.settings import Settings
+from moorage.models.assets import assets_of
 from moorage.spec import ModelSpec
 
 
 def main() -> None:
     """Download the model into the home."""
     spec = ModelSpec(name="model", source=sys.argv[1])
-    source = source_for(spec, Settings(), read_keys(spec))
-    source.stage(source.resolve(spec), lambda _done, _total: None)
+    asset = assets_of(spec)[0]
+    source = source_for(asset, Settings(), read_keys(spec))
+    source.stage(source.resolve(asset), lambda _done, _total: None)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from pydantic_core import CoreSchema
 from flows.deploy_model import deploy_model
 from flows.flow_context import NO_RESULT, keep_result, reported_failure
 from moorage.adapters.files.site_specs import load_site_spec, site_spec_names
-from moorage.adapters.files.specs import validated_request
+from moorage.adapters.files.specs import validated_spec
 from moorage.adapters.prefect.task_runner import task_runner
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Failure
@@ -66,6 +66,6 @@ async def deploy_by_name(
     async with reported_failure(spec):
         fleet = await settled_fleet(Fleet())
         written = await in_thread(load_site_spec, spec, settings())
-        wanted = validated_request({**written.model_dump(exclude_defaults=True), **changes})
+        wanted = validated_spec({**written.model_dump(exclude_defaults=True), **changes})
     with recorded_scope(Submission(), fleet) if wanted == written else nullcontext():
         return await deploy_model.fn(wanted, fleet, force=force, requested_by=reason)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from flows.deploy_model import deploy_model
 from flows.flow_context import NO_RESULT, keep_result, reported_failure
-from moorage.adapters.files.specs import validated_request
+from moorage.adapters.files.specs import validated_spec
 from moorage.adapters.prefect.task_runner import task_runner
 from moorage.releases.release import Release
 from moorage.spec import EngineName, Name
@@ -40,5 +40,5 @@ async def deploy_quick(
     """
     async with reported_failure(name):
         content = quick_spec(name, source, engine, accelerators, context, keep_alive)
-        spec = validated_request(content)
+        spec = validated_spec(content)
     return await deploy_model.fn(spec)

@@ -120,7 +120,7 @@ async def lacking_room(placed: Placed) -> tuple[str, ...]:
         return ()
     lines = []
     for asset, found in zip(assets_of(placed.spec), placed.model.parts, strict=True):
-        source = source_for(asset, settings(), role=asset.role)
+        source = source_for(asset, settings())
         if lacking := await in_thread(source.lacking_room, found):
             lines.append(f"{asset.source} could not be downloaded: {lacking}")
     return tuple(lines)

@@ -102,7 +102,7 @@ async def stage_asset(spec: ModelSpec, asset: Asset, found: ResolvedModel) -> Re
     """Download the missing files of one asset, resuming interrupted downloads."""
     with step(f"stage{asset.step}") as note:
         keys = await in_thread(read_keys, spec)
-        source = source_for(asset, settings(), keys, asset.role)
+        source = source_for(asset, settings(), keys)
 
         async def download(progress: Progress) -> ResolvedModel:
             deadline = spec.readiness.deadlines.download_seconds

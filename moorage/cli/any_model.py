@@ -8,7 +8,7 @@ import typer
 
 from moorage.adapters.files.pretrained import CONFIG
 from moorage.adapters.files.safe_files import expanded
-from moorage.adapters.files.specs import load_spec, validated_request
+from moorage.adapters.files.specs import load_spec, validated_spec
 from moorage.cli.completion import specs
 from moorage.cli.options import DEPLOYMENTS, ENDINGS, existing
 from moorage.models.files import GGUF, WEIGHT_FAMILIES
@@ -32,7 +32,7 @@ def spec_or_source(model: str) -> tuple[ModelSpec, Path]:
         The spec, and its actual or would-be file, next to which a fleet file is looked up.
     """
     if source := source_named(model):
-        spec = validated_request(source_spec(source))
+        spec = validated_spec(source_spec(source))
         return spec, DEPLOYMENTS / f"{spec.name}.yaml"
     path = existing(Path(model))
     return load_spec(path), path

@@ -7,12 +7,11 @@ import typer
 
 from moorage.adapters.files.safe_files import expanded
 from moorage.adapters.files.schemas import write_schemas
-from moorage.adapters.files.specs import OTHER_FILES, validated, write_new
+from moorage.adapters.files.specs import OTHER_FILES, validated_spec, write_new
 from moorage.cli.options import DEPLOYMENTS, AsJson
 from moorage.cli.output import print_answer
 from moorage.common.failures import Cause, Failure
 from moorage.reports.spec_template import new_spec
-from moorage.spec import ModelSpec
 from moorage.spec.one_shot import source_of
 
 
@@ -45,7 +44,7 @@ def init(
             f"{path} is not the file of a spec",
             suggestion="Choose another name for the model.",
         )
-    validated(content, ModelSpec, path, Cause.BAD_SPEC)
+    validated_spec(content, path)
     write_schemas(DEPLOYMENTS)
     write_new(path, new_spec(content))
     message = f"""wrote {path} for {content["source"]}

@@ -48,7 +48,7 @@ def _pulled(spec: ModelSpec, asset: Asset, *, quiet: bool) -> ResolvedModel:
         def on_progress(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total)
 
-        source = source_for(asset, settings, keys, asset.role, anything=asset.anything)
+        source = source_for(asset, settings, keys)
         deadline = spec.readiness.deadlines.download_seconds
         return source.stage(found, on_progress, deadline_seconds=deadline)
 

@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 
 from moorage.adapters.engines.schemas import check_early
 from moorage.adapters.files.safe_files import expanded
-from moorage.adapters.files.specs import load_spec, validated
+from moorage.adapters.files.specs import load_spec, validated_spec
 from moorage.adapters.hosts.local_host import installed_program, nvidia_accelerators
 from moorage.adapters.system.settings import Settings
 from moorage.cli.any_model import AnyModel, source_named
@@ -76,14 +76,14 @@ def spec_of(model: str, **fields: Any) -> ModelSpec:
     engine = fields.pop("engine", EngineName.AUTO)
     if source := source_named(model):
         content = one_shot_spec(source, token, engine=_engine(engine, source), **fields)
-        return validated(content, ModelSpec, Path(model), Cause.BAD_SPEC)
+        return validated_spec(content, Path(model))
     if engine != EngineName.AUTO:
         fields["engine"] = {"name": engine.value}
     spec = load_spec(existing(path))
     changes = {key: value for key, value in fields.items() if value}
     content = {**spec.model_dump(mode="json", exclude_defaults=True), **changes}
     name = {"name": one_shot_name(spec.name, token)}
-    return validated({**content, **name}, ModelSpec, path, Cause.BAD_SPEC)
+    return validated_spec({**content, **name}, path)
 
 
 def _engine(wanted: EngineName, source: str) -> dict[str, str]:

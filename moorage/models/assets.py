@@ -41,10 +41,6 @@ class Asset(Value):
         return "" if self.role == AssetRole.MODEL else f" {self.name}"
 
 
-SourceRequest = ModelSpec | Asset
-"""A value that names a source and its revision."""
-
-
 def assets_of(spec: ModelSpec) -> tuple[Asset, ...]:
     """All assets of a spec: the model first, then its adapters, then the draft model.
 

@@ -28,9 +28,7 @@ Run = Callable[..., Result]
 def _plain_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fixed width, and no transformers, which takes seconds to import."""
     monkeypatch.setattr(out, "_width", WIDE)
-    monkeypatch.setattr(
-        "moorage.adapters.files.pretrained._completed", lambda *_: "not read in this test"
-    )
+    monkeypatch.setattr("moorage.adapters.files.pretrained._completed", lambda *_: None)
 
 
 def write_model(folder: Path, name: str) -> None:

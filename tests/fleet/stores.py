@@ -55,7 +55,7 @@ def stage(store: HostStore, wanted: ResolvedModel, url: str = "", seconds: float
         [HubClient(wanted.source.removeprefix("hf://"), url).mirror(wanted, 60)] if url else []
     )
     workspace = workspace_name(store._access, wanted.revision)
-    job = job_of(wanted, mirrors, workspace=workspace, workers=4, seconds=seconds)
+    job = job_of(wanted, mirrors, workspace=workspace, workers=4, seconds=seconds, proxies={})
     return store.stage(wanted, job, lambda *_: None, seconds).path
 
 

@@ -15,6 +15,7 @@ from moorage.adapters.sources.hub_client import HubClient
 from moorage.adapters.transfer import bring_model
 from moorage.adapters.transfer.bring_model import Delivery, bring, lend_model
 from moorage.adapters.transfer.host_store import Staged
+from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import Access
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.models.source import ResolvedModel
@@ -145,11 +146,14 @@ def test_a_lender_ends_when_nobody_asks(
     equipped: TestFleet, hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bring_model, "IDLE_SECONDS", 1)
-    monkeypatch.setattr(bring_model, "_remove", lambda *_: None)  # as if this machine were gone
     lender = snapshot(equipped, equipped.hosts[0])
     wanted = on_hub(hub, REPO)
     brought(hub, wanted, lender)
+
+    def lose(*_: object) -> None:
+        raise Failure(Cause.RUNTIME_UNAVAILABLE, "this machine is gone")
+
     with lend_model(lender, f"{lender.store}/models", wanted):
-        pass
+        monkeypatch.setattr(bring_model, "connect", lose)
     client = equipped.hosts[0].daemon.client()
     until(lambda: client.containers.list(all=True) == [])

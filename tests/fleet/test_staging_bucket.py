@@ -16,7 +16,8 @@ from moorage.adapters.transfer.bring_model import Delivery, bring
 from moorage.adapters.transfer.host_store import Staged
 from moorage.inventory.access import Access
 from moorage.inventory.snapshot import HostSnapshot
-from moorage.spec import ModelSpec
+from moorage.models.assets import Asset
+from moorage.models.pin import AssetRole
 from tests.fleet.fleet import FleetHost, TestFleet
 from tests.fleet.sites import HELPER
 from tests.fleet.stores import there
@@ -31,7 +32,7 @@ pytest.importorskip("boto3")
 pytestmark = [pytest.mark.docker, pytest.mark.fleet]
 
 KEYS = Keys(s3=("an-id", "a-secret-key", ""))
-SPEC = ModelSpec(name="tiny", source="s3://models/team/tiny")
+ASSET = Asset(role=AssetRole.MODEL, name="tiny", source="s3://models/team/tiny")
 
 
 @pytest.fixture
@@ -46,11 +47,9 @@ def bucket(equipped: TestFleet) -> Iterator[Bucket]:
 def test_hosts_fetch_from_the_bucket_without_its_keys(
     equipped: TestFleet, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "moorage.adapters.files.pretrained._completed", lambda *_: "not read in this test"
-    )
+    monkeypatch.setattr("moorage.adapters.files.pretrained._completed", lambda *_: None)
     settings = Settings(home=tmp_path, s3_endpoint=bucket.url)
-    wanted = source_for(SPEC, settings, KEYS).resolve(SPEC)
+    wanted = source_for(ASSET, settings, KEYS).resolve(ASSET)
     before, staged = len(bucket.requests), dict[str, Staged]()
     seen: list[str] = []
 
@@ -70,7 +69,7 @@ def test_hosts_fetch_from_the_bucket_without_its_keys(
 
         mirrors, folder = mirrors_of(wanted, settings, KEYS, 60), host.daemon.folder / "models"
         delivery = Delivery(wanted, target, str(folder), mirrors, workers=4)
-        staged[host.name] = bring(delivery, look, deadline_seconds=60)
+        staged[host.name] = bring(delivery, look, deadline_seconds=60, say=print)
 
     threads = [threading.Thread(target=work, args=(host,)) for host in equipped.hosts]
     for thread in threads:

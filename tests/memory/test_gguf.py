@@ -24,7 +24,7 @@ from moorage.models.files import ADAPTER
 from moorage.models.gguf import Metadata
 from moorage.models.gguf_config import GGUF, GGUF_PARTS, LAST, NO_POOLING, RANK, gguf_config
 from moorage.models.pin import AssetRole
-from moorage.spec import Mode, ModelSpec
+from moorage.spec import Mode
 from moorage.spec.arguments import parse_words
 from tests.builders import a_model, a_profile, a_spec
 from tests.e2e.conftest import tiny_adapter, tiny_model
@@ -108,7 +108,7 @@ def test_a_draft_model_takes_what_the_server_logs(
 ) -> None:
     path = made(tiny_llama, tmp_path / "model.gguf", "llama", WIDE)
     draft = made(tiny_llama, tmp_path / "draft.gguf", "llama", "num_hidden_layers=3")
-    model = LocalSource().resolve(spec_of(draft))
+    model = LocalSource().resolve(asset_of(draft))
     loaded = Loaded(draft=GgufHeader(model.config[GGUF], model.weights.bytes))
     need = memory_of(path, arguments, loaded).cpu_need(tokens=1024, concurrency=3)
     assert isinstance(need, CpuNeed)
@@ -157,7 +157,7 @@ def made(model: Path, out: Path, arch: str, sizes: str) -> Path:
 
 
 def memory_of(path: Path, arguments: str, loaded: Loaded | None = None) -> GgufMemory:
-    model = LocalSource().resolve(spec_of(path))
+    model = LocalSource().resolve(asset_of(path))
     parts, words = model.config[GGUF_PARTS], parse_words(arguments.split())
     assert sum(parts.values()) == model.weights.bytes
     kind = model.config["model_type"]
@@ -165,8 +165,8 @@ def memory_of(path: Path, arguments: str, loaded: Loaded | None = None) -> GgufM
     return GgufMemory(header, words, loaded)
 
 
-def spec_of(path: Path) -> ModelSpec:
-    return ModelSpec.model_validate({"name": "tiny", "source": f"file://{path}"})
+def asset_of(path: Path) -> Asset:
+    return Asset(role=AssetRole.MODEL, name="tiny", source=f"file://{path}")
 
 
 def logged(path: Path, arguments: str) -> str:

@@ -53,14 +53,10 @@ def project_folder(settings: Settings) -> Path:
 
 
 def load_site_fleet(policy: EffectivePolicy, settings: Settings) -> Fleet:
-    """The worker's fleet: the fleet that the policy names, otherwise this machine.
-
-    Raises:
-        InvalidFile: `BAD_FLEET` when the policy names a file that cannot be read.
-    """
+    """The worker's fleet: the one in the policy's file (as `load_fleet`), else this machine."""
     if not policy.policy.fleet:
         return Fleet()
-    return load_fleet(_absolute(policy.policy.fleet, project_folder(settings)))
+    return load_fleet(project_folder(settings) / expanded(policy.policy.fleet))
 
 
 def request_of(
@@ -89,7 +85,7 @@ def roots_of(entries: Iterable[str], settings: Settings) -> tuple[str, ...]:
         if entry == STORE:
             folders += settings.models, settings.adapters
         else:
-            folders.append(_absolute(entry, project_folder(settings)))
+            folders.append(project_folder(settings) / expanded(entry))
     return tuple(map(os.path.realpath, folders))
 
 
@@ -113,10 +109,6 @@ def _folders(sources: Iterable[tuple[str, str]]) -> Folders:
         for field, source in sources
         if source.startswith("file://")
     )
-
-
-def _absolute(path: str, folder: Path) -> Path:
-    return folder / expanded(path)
 
 
 def _start_folders() -> Iterator[Path]:

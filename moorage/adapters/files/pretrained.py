@@ -20,7 +20,6 @@ from typing import Any
 from moorage.adapters.files.safe_files import read_json, write_private
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
-from moorage.common.printable import short
 from moorage.common.strict_json import JsonLimits
 from moorage.models.config import require_limits
 
@@ -71,10 +70,11 @@ def read_config(directory: Path, *, trust_remote_code: bool) -> tuple[Config, st
     if place and (kept := _kept(place)) is not None:
         return _merge(kept, written), "transformers"
     completed = _completed(directory, written, trust_remote_code)
-    if isinstance(completed, str):
+    if completed is None:
         return written, CONFIG
     if place:
-        _keep(place, completed)
+        with suppress(Failure):  # without the cache, the next command uses transformers again
+            write_private(place, json.dumps(completed), over=True)
     return _merge(completed, written), "transformers"
 
 
@@ -108,11 +108,6 @@ def _kept(place: Path) -> Config | None:
     return None
 
 
-def _keep(place: Path, completed: Config) -> None:
-    with suppress(Failure):  # without the cache, the next command uses transformers again
-        write_private(place, json.dumps(completed), over=True)
-
-
 def _read_file(directory: Path) -> Config:
     """Content of the file, checked before transformers is imported."""
     try:
@@ -125,8 +120,8 @@ def _read_file(directory: Path) -> Config:
     return content
 
 
-def _completed(directory: Path, written: Config, trust_remote_code: bool) -> Config | str:
-    """The configuration completed by transformers, or the error as text."""
+def _completed(directory: Path, written: Config, trust_remote_code: bool) -> Config | None:
+    """The configuration completed by transformers; None = it cannot read it."""
     try:
         import_transformers()
         from transformers import AutoConfig, logging  # noqa: PLC0415  (few commands come here)
@@ -141,8 +136,8 @@ def _completed(directory: Path, written: Config, trust_remote_code: bool) -> Con
             ).to_dict()
         # Through JSON, so that keys are strings and values plain, as in the file.
         plain: Config = json.loads(json.dumps(config, default=str))
-    except Exception as error:  # the model's own code may raise anything, and so may torch
-        return f"{type(error).__name__}: {short(str(error))}"
+    except Exception:  # the model's own code may raise anything, and so may torch
+        return None
     return {key: value for key, value in plain.items() if key not in NOT_THE_MODELS_OWN}
 
 

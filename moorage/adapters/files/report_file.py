@@ -1,9 +1,8 @@
 """The file of a report: replaced atomically; `is_foreign` detects files that are not reports."""
 
-import os
-import tempfile
 from pathlib import Path
 
+from moorage.adapters.files.safe_files import write_whole
 from moorage.common.failures import Cause, Failure
 from moorage.reports.html import BEGINNING
 
@@ -22,21 +21,10 @@ def is_foreign(path: Path) -> bool:
 
 
 def write_report(path: Path, text: str) -> None:
-    """Write a file atomically.
-
-    Raises:
-        Failure: `STORE_UNWRITABLE`.
-    """
+    """Write a file atomically; raises `STORE_UNWRITABLE`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(descriptor, "w") as file:
-                os.fchmod(descriptor, 0o644)  # a web server may be another user
-                file.write(text)
-            os.replace(draft, path)
-        finally:
-            Path(draft).unlink(missing_ok=True)
+        write_whole(path, text, mode=0o644)  # a web server may be another user
     except OSError as error:
         raise Failure(
             Cause.STORE_UNWRITABLE,

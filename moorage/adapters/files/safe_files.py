@@ -17,6 +17,7 @@ from moorage.common.units import human_bytes
 from moorage.spec.patterns import is_of_the_system
 
 READING = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+LONGEST_SECRET = 4096
 KINDS = {
     stat.S_IFIFO: "a FIFO",
     stat.S_IFSOCK: "a socket",
@@ -108,9 +109,6 @@ def read_small(path: Path, most: int) -> bytes:
     return content
 
 
-LONGEST = 4096
-
-
 def read_private(path: Path) -> str | None:
     """Start of a file that is private to this user; None = it does not exist.
 
@@ -126,7 +124,7 @@ def read_private(path: Path) -> str | None:
                 raise unsafe(path, f"belongs to the user with the number {facts.st_uid}")
             if facts.st_mode & 0o077:
                 raise unsafe(path, f"is open to others (mode {stat.S_IMODE(facts.st_mode):04o})")
-            return file.read(LONGEST).decode("ascii", "replace")
+            return file.read(LONGEST_SECRET).decode("ascii", "replace")
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -135,7 +133,7 @@ def read_private(path: Path) -> str | None:
 
 def open_private(path: Path, mode: str) -> IO[Any]:
     """Open a file; if it is created, only this user can access it. Raises `OSError`."""
-    return open(path, mode, opener=_for_this_user)
+    return open(path, mode, opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o600))
 
 
 def write_private(path: Path, text: str, *, over: bool) -> bool:
@@ -149,22 +147,29 @@ def write_private(path: Path, text: str, *, over: bool) -> bool:
     """
     try:
         provide_private_folder(path.parent)
-        # `mkstemp` makes the file private to this user.
-        descriptor, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         try:
-            with os.fdopen(descriptor, "w") as file:
-                file.write(f"{text}\n")
-            if over:
-                os.replace(draft, path)
-            else:
-                os.link(draft, path, follow_symlinks=False)
+            write_whole(path, f"{text}\n", over=over)
         except FileExistsError:
             return False
-        finally:
-            Path(draft).unlink(missing_ok=True)
         return True
     except OSError as error:
         raise unwritten(path, error) from None
+
+
+def write_whole(path: Path, text: str, *, mode: int = 0o600, over: bool = True) -> None:
+    """Write a file atomically; raises `OSError`, without `over` also for an existing file."""
+    # `mkstemp` makes the file private to this user.
+    descriptor, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            os.fchmod(descriptor, mode)
+            file.write(text)
+        if over:
+            os.replace(draft, path)
+        else:
+            os.link(draft, path, follow_symlinks=False)
+    finally:
+        Path(draft).unlink(missing_ok=True)
 
 
 def provide_private_folder(path: Path) -> None:
@@ -189,7 +194,3 @@ def unsafe(path: Path, what: str) -> Failure:
         suggestion="Stop `moorage serve`, remove that file and start again: a new login is made."
         " Or use a MOORAGE_HOME of your own.",
     )
-
-
-def _for_this_user(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW, 0o600)

@@ -2,9 +2,10 @@
 
 import io
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from errno import EEXIST, EFBIG
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,7 +34,6 @@ OTHER_FILES = frozenset({FLEET_FILE, POLICY_FILE})
 STDIN = Path("-")
 """Path that stands for standard input."""
 
-
 WHOLE_FILE = "Correct the file; `moorage init NAME SOURCE` writes one to start from."
 """Suggestion for a spec file that is wrong as a whole, not in a field."""
 
@@ -46,8 +46,7 @@ class InvalidFile(Failure):
 
     def __init__(self, cause: Cause, problems: list[Problem]) -> None:
         is_whole = cause == Cause.BAD_SPEC and not any(one.path for one in problems)
-        advice = POLICY_ADVICE if cause == Cause.BAD_SETTING else None
-        advice = WHOLE_FILE if is_whole else advice
+        advice = WHOLE_FILE if is_whole else POLICY_ADVICE if cause == Cause.BAD_SETTING else None
         super().__init__(cause, "\n".join(map(str, problems)), suggestion=advice)
         self.problems = problems
 
@@ -61,13 +60,8 @@ class InvalidFile(Failure):
 
 
 def load_spec(path: Path) -> ModelSpec:
-    """Read a model spec. Relative `file://` sources are relative to the file's folder.
-
-    Raises:
-        InvalidFile: `BAD_SPEC` with every mistake.
-    """
-    text = _text(path, Cause.BAD_SPEC)
-    content = _mapping(text, path, Cause.BAD_SPEC)
+    """Read a model spec as `load_file`; its `file://` sources may be relative to its folder."""
+    text, content = _read(path, Cause.BAD_SPEC)
     for holder, key in _sources(content):
         holder[key] = absolute(holder[key], path.parent)
     return _loaded(content, text, ModelSpec, path, Cause.BAD_SPEC)
@@ -82,17 +76,13 @@ def absolute(source: str, folder: Path) -> str:
 
 
 def load_fleet(path: Path | None, spec_file: Path | None = None) -> Fleet:
-    """Read a fleet file, by default `fleet.yaml` next to the spec's file, else this machine.
-
-    Raises:
-        InvalidFile: `BAD_FLEET` with every mistake.
-    """
+    """Read a fleet as `load_file`; by default `fleet.yaml` next to the spec, else this machine."""
     if path is None and spec_file is not None and (found := spec_file.parent / FLEET_FILE).exists():
         path = found
     if path is None:
         return Fleet()
-    text = _text(path, Cause.BAD_FLEET)
-    fleet = _loaded(_mapping(text, path, Cause.BAD_FLEET), text, Fleet, path, Cause.BAD_FLEET)
+    text, content = _read(path, Cause.BAD_FLEET)
+    fleet = _loaded(content, text, Fleet, path, Cause.BAD_FLEET)
     if problems := [problem.placed(places(text)) for problem in _unknown_avoided(fleet, path)]:
         raise InvalidFile(Cause.BAD_FLEET, problems)
     return fleet
@@ -100,8 +90,8 @@ def load_fleet(path: Path | None, spec_file: Path | None = None) -> Fleet:
 
 def load_file(path: Path, model: type[Model], cause: Cause) -> Model:
     """Read a file as a model; raises `InvalidFile` with the cause and every mistake."""
-    text = _text(path, cause)
-    return _loaded(_mapping(text, path, cause), text, model, path, cause)
+    text, content = _read(path, cause)
+    return _loaded(content, text, model, path, cause)
 
 
 def _unknown_avoided(fleet: Fleet, path: Path) -> Iterator[Problem]:
@@ -129,29 +119,24 @@ def _sources(content: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
             yield holder, key
 
 
-def _text(path: Path, cause: Cause) -> bytes:
-    """Content of a small file or of standard input; raises `Failure` with the given cause."""
+def _read(path: Path, cause: Cause) -> tuple[bytes, dict[str, Any]]:
+    """The text of a small YAML file or of standard input, and its keys and values."""
     try:
-        return _read_input() if path == STDIN else read_small(path, LARGEST_TEXT)
+        text = _read_input() if path == STDIN else read_small(path, LARGEST_TEXT)
+        content = decode(text)
     except FileNotFoundError as error:
         names = sorted(str(other) for other in path.parent.glob("*.yaml"))
         others = f"Files in that folder: {', '.join(names[:10])}." if names else None
         raise Failure(cause, f"{path}: there is no such file", suggestion=others) from error
     except OSError as error:
         raise invalid_file(cause, path, error.strerror or str(error)) from error
-
-
-def _mapping(text: bytes, path: Path, cause: Cause) -> dict[str, Any]:
-    """The keys and values of a YAML text; raises `InvalidFile` for anything else."""
-    try:
-        content = decode(text)
     except YamlError as error:
         raise invalid_file(cause, path, str(error), error.path, error.place) from error
     if content is None:
         raise invalid_file(cause, path, "the file is empty")
     if not isinstance(content, dict):
         raise invalid_file(cause, path, f"must hold keys and values, found {excerpt(content)}")
-    return content
+    return text, content
 
 
 def _read_input() -> bytes:
@@ -169,19 +154,13 @@ def invalid_file(
     return InvalidFile(cause, [problem])
 
 
-def validated(
-    content: dict[str, Any], model: type[Model], path: Path | None, cause: Cause
-) -> Model:
-    """The content of a file as a value; raises `InvalidFile` with the cause and every mistake."""
+def validated_spec(content: dict[str, Any], path: Path | None = None) -> ModelSpec:
+    """A spec from content that no file has yet; raises `InvalidFile` with every mistake."""
     try:
-        return model.model_validate(content)
+        return ModelSpec.model_validate(content)
     except ValidationError as error:
-        raise InvalidFile(cause, problems_of(error, model, str(path or ""))) from error
-
-
-def validated_request(content: dict[str, Any]) -> ModelSpec:
-    """A spec from content without a file; raises `InvalidFile` with every mistake."""
-    return validated(content, ModelSpec, None, Cause.BAD_SPEC)
+        problems = problems_of(error, ModelSpec, str(path or ""))
+        raise InvalidFile(Cause.BAD_SPEC, problems) from error
 
 
 def _loaded(
@@ -189,11 +168,11 @@ def _loaded(
 ) -> Model:
     """The content as a value; each mistake gets its place in the text."""
     try:
-        return validated(content, model, path, cause)
-    except InvalidFile as failure:
+        return model.model_validate(content)
+    except ValidationError as error:
         found = places(text)
-        placed = [problem.placed(found) for problem in failure.problems]
-        raise InvalidFile(cause, sorted(placed, key=Problem.position)) from failure.__cause__
+        placed = [problem.placed(found) for problem in problems_of(error, model, str(path))]
+        raise InvalidFile(cause, sorted(placed, key=Problem.position)) from error
 
 
 ENDINGS = (".yaml", ".yml")
@@ -207,7 +186,8 @@ def load_specs(paths: Sequence[Path]) -> list[ModelSpec]:
     """
     specs: dict[str, tuple[Path, ModelSpec]] = {}
     problems: list[Problem] = []
-    for path in _files(paths):
+    files = (spec_files(path) if path.is_dir() else [path] for path in paths)
+    for path in dict.fromkeys(chain.from_iterable(files)):
         try:
             spec = load_spec(path)
         except InvalidFile as failure:
@@ -260,11 +240,7 @@ def write_fleet(folder: Path, file: Path, *, overwrite: bool) -> Path:
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write a new file.
-
-    Raises:
-        Failure: `BAD_SETTING` when the file exists; `STORE_UNWRITABLE`.
-    """
+    """Write a new file; raises `BAD_SETTING` when it exists, and `STORE_UNWRITABLE`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
@@ -285,16 +261,6 @@ def spec_text(spec: ModelSpec) -> str:
     stream = io.StringIO()
     yaml.dump(content, stream)
     return stream.getvalue()
-
-
-def _files(paths: Iterable[Path]) -> list[Path]:
-    found: list[Path] = []
-    for path in paths:
-        if path.is_dir():
-            found += spec_files(path)
-        else:
-            found.append(path)
-    return list(dict.fromkeys(found))
 
 
 def _named(specs: Sequence[ModelSpec]) -> dict[str, ModelSpec]:

@@ -23,9 +23,8 @@ from moorage.inventory.model_store import (
     folder_name,
     is_local,
     repository,
-    selection,
 )
-from moorage.models.assets import Asset, SourceRequest, assets_of, require_rank
+from moorage.models.assets import Asset, assets_of, require_rank
 from moorage.models.files import MODEL, Layout, layout_of
 from moorage.models.pin import AssetRole
 from moorage.models.source import ResolvedModel, join_companions
@@ -70,71 +69,53 @@ def _secret(spec: ModelSpec, variable: str) -> str | None:
 
 
 def resolve_all(spec: ModelSpec, settings: Settings, keys: Keys = NO_KEYS) -> ResolvedModel:
-    """Resolve a spec's model and its companions, one after the other.
-
-    Raises:
-        Failure: As `resolve` of each source; `BAD_SPEC` as `require_rank`.
-    """
+    """Resolve a spec's model and its companions, one after the other, as `resolve_one`."""
     assets = assets_of(spec)
     return join_companions(assets, [resolve_one(asset, settings, keys) for asset in assets])
 
 
 def resolve_one(asset: Asset, settings: Settings, keys: Keys = NO_KEYS) -> ResolvedModel:
-    """Resolve one asset.
-
-    Raises:
-        Failure: As `resolve` of its source; `BAD_SPEC` as `require_rank`.
-    """
-    found = source_for(asset, settings, keys, asset.role, anything=asset.anything).resolve(asset)
+    """Resolve one asset; raises as `resolve` of its source, and `BAD_SPEC` as `require_rank`."""
+    found = source_for(asset, settings, keys).resolve(asset)
     if asset.role == AssetRole.ADAPTER:
         require_rank(asset.name, asset.rank, found.config)
     return found
 
 
 def source_for(
-    wanted: SourceRequest,
-    settings: Settings,
-    keys: Keys = NO_KEYS,
-    role: AssetRole = AssetRole.MODEL,
-    *,
-    anything: bool = False,
+    asset: Asset, settings: Settings, keys: Keys = NO_KEYS
 ) -> RemoteSource | LocalSource:
-    """The source that a spec, or one of its assets, names.
-
-    Args:
-        keys: Keys for the source. Only this token is sent to the hub.
-        anything: Whether a directory without a configuration is accepted.
-    """
-    layout = layout_of(role)
-    if is_local(wanted.source):
-        return LocalSource(layout, anything=anything)
+    """The source of an asset. Only the token in `keys` is sent to the hub."""
+    layout = layout_of(asset.role)
+    if is_local(asset.source):
+        return LocalSource(layout, anything=asset.anything)
     # A repository may contain an adapter and a model: each is chosen and stored separately.
-    folder = settings.adapters if role == AssetRole.ADAPTER else settings.models
-    return _remote_source(wanted, settings, keys, folder, layout)
+    folder = settings.adapters if asset.role == AssetRole.ADAPTER else settings.models
+    return _remote_source(asset, settings, keys, folder, layout)
 
 
 @contextmanager
 def unstored_source(
-    wanted: SourceRequest, settings: Settings, keys: Keys
+    asset: Asset, settings: Settings, keys: Keys
 ) -> Iterator[RemoteSource | LocalSource]:
     """The source of a model, for reading several quantizations of it: the block stores nothing."""
-    if is_local(wanted.source):
+    if is_local(asset.source):
         yield LocalSource()
         return
     with TemporaryDirectory(prefix="moorage-") as folder:
-        yield _remote_source(wanted, settings, keys, Path(folder), MODEL)
+        yield _remote_source(asset, settings, keys, Path(folder), MODEL)
 
 
 def _remote_source(
-    wanted: SourceRequest, settings: Settings, keys: Keys, folder: Path, layout: Layout
+    asset: Asset, settings: Settings, keys: Keys, folder: Path, layout: Layout
 ) -> RemoteSource:
     from moorage.adapters.sources.remote_source import RemoteSource  # noqa: PLC0415  (see above)
 
     return RemoteSource(
-        client_for(wanted.source, settings, keys),
-        ModelStore(folder, folder_name(selection(wanted.source, wanted.files))),
+        client_for(asset.source, settings, keys),
+        ModelStore(folder, folder_name(asset.selection)),
         workers=settings.download_workers,
-        offline=settings.hub_offline and not repository(wanted.source).startswith(S3),
+        offline=settings.hub_offline and not repository(asset.source).startswith(S3),
         layout=layout,
     )
 

@@ -19,7 +19,6 @@ from moorage.models.config import Config, require_limits
 from moorage.models.files import (
     ADAPTER,
     INDEX_LIMITS,
-    MODEL,
     Layout,
     announced_size,
     follow_indexes,
@@ -79,11 +78,7 @@ class HeaderBudget:
 
 
 def describe(
-    directory: Path,
-    layout: Layout = MODEL,
-    weights: Sequence[FileWeights] = (),
-    *,
-    trust_remote_code: bool,
+    directory: Path, layout: Layout, weights: Sequence[FileWeights], *, trust_remote_code: bool
 ) -> dict[str, Any]:
     """Read the metadata files of a model or adapter; returns fields of `ResolvedModel`.
 
@@ -210,9 +205,8 @@ def _gguf_fields(weights: Sequence[FileWeights]) -> dict[str, Any]:
 
 
 def _has_chat_template(directory: Path) -> bool:
-    if any((directory / name).is_file() for name in CHAT_TEMPLATES):
-        return True
-    return bool(_tokenizer(directory).get("chat_template"))
+    has_file = any((directory / name).is_file() for name in CHAT_TEMPLATES)
+    return has_file or bool(_tokenizer(directory).get("chat_template"))
 
 
 def _has_own_tokenizer(directory: Path) -> bool:
@@ -250,7 +244,6 @@ def _tokenizer(directory: Path) -> dict[str, Any]:
 
 def _optional(path: Path, limits: JsonLimits = LIMITS) -> Any:
     """The content of an optional file; None if it is missing or cannot be read."""
-    try:
+    with suppress(OSError):
         return read_json(path, limits)
-    except OSError:
-        return None
+    return None

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import lru_cache, partial
 from http.client import HTTPException, HTTPResponse
 from importlib import import_module
@@ -114,9 +114,8 @@ class HubClient(RemoteClient):
         """The current commit of a revision, and its files; empty = the default branch.
 
         Raises:
-            Failure: As `failure_of`; `HUB_UNAVAILABLE` when the answer is not a hub's,
-                `SOURCE_INCOMPLETE` when a file name leads out of the model's directory,
-                `SOURCE_CORRUPT` when a name cannot be printed, or there are too many files.
+            Failure: As `failure_of` and `require_inside`; `HUB_UNAVAILABLE` when the answer is not
+                a hub's, `SOURCE_CORRUPT` when there are too many files.
         """
         listing = with_retries(partial(self._listing, revision), self._waits)
         commit, entries = listing.get("sha"), listing.get("siblings")
@@ -166,12 +165,17 @@ class HubClient(RemoteClient):
         except errors.HFValidationError as error:
             raise Failure(Cause.SOURCE_MISSING, str(error)) from None
         at = f"/revision/{quote(revision, safe='')}" if revision else ""
-        url = f"{self._endpoint}/api/models/{self.repo}{at}"
         body = bytearray()
         with (
             self._failures(revision),
             thread_deadline(self._listing_seconds),
-            closing(self._send(url, params={"blobs": "true"})) as response,
+            session(self._endpoint).stream(
+                "GET",
+                f"{self._endpoint}/api/models/{self.repo}{at}",
+                params={"blobs": "true"},
+                headers=self._headers({}),
+                timeout=self._timeout,
+            ) as response,
         ):
             found = response.headers.multi_items(), response.iter_raw()
             require_success(response.request, response.status_code, *found)
@@ -187,11 +191,6 @@ class HubClient(RemoteClient):
             raise self._not_a_hub("the answer is no JSON object")
         return found
 
-    def _send(self, url: str, **more: Any) -> Any:
-        client, sent = session(self._endpoint), self._headers({})
-        request = client.build_request("GET", url, headers=sent, timeout=self._timeout, **more)
-        return client.send(request, stream=True)
-
     def _headers(self, own: Mapping[str, str]) -> dict[str, str]:
         # In a compressed answer, sizes and offsets would differ from those of the file.
         sent = {"User-Agent": "moorage", "Accept-Encoding": "identity", **own}
@@ -206,9 +205,8 @@ class HubClient(RemoteClient):
         size = record.get("size")
         if not is_size(size):
             raise self._not_a_hub(f"it does not tell the size of {name}")
-        kind, checksum = (
-            ("sha256", record.get("sha256")) if large else ("git_oid", record.get("blobId"))
-        )
+        kind, key = ("sha256", "sha256") if large else ("git_oid", "blobId")
+        checksum = record.get(key)
         if checksum and not (isinstance(checksum, str) and CHECKSUM.fullmatch(checksum)):
             raise self._not_a_hub(f"it gives no checksum of {name}")
         return ModelFile.model_validate({"name": name, "size": size, kind: checksum or ""})
@@ -234,19 +232,16 @@ class HubClient(RemoteClient):
     def _way_in(self, cause: Cause) -> str:
         """Advice when the hub refuses access; empty for other causes."""
         page = f"{self._endpoint}/{self.repo}"
-        match cause, bool(self._token):
-            case Cause.SOURCE_GATED, True:
-                return f"Request access at {page} with the account of the token, then try again."
-            case Cause.SOURCE_GATED, False:
-                return f"Request access at {page}, and send a token of that account: {SET_TOKEN}."
-            case Cause.SOURCE_UNAUTHORIZED, True:
-                return f"Replace the token that was sent: {SET_TOKEN}."
-            case Cause.SOURCE_UNAUTHORIZED, False:
-                return (
-                    "Check the name: a hub answers the same for a model that does not exist. If it"
-                    f" is private, send a token: {SET_TOKEN}."
-                )
-        return ""
+        advice = {
+            (Cause.SOURCE_GATED, True): f"Request access at {page} with the account of the token,"
+            " then try again.",
+            (Cause.SOURCE_GATED, False): f"Request access at {page}, and send a token of that"
+            f" account: {SET_TOKEN}.",
+            (Cause.SOURCE_UNAUTHORIZED, True): f"Replace the token that was sent: {SET_TOKEN}.",
+            (Cause.SOURCE_UNAUTHORIZED, False): "Check the name: a hub answers the same for a model"
+            f" that does not exist. If it is private, send a token: {SET_TOKEN}.",
+        }
+        return advice.get((cause, bool(self._token)), "")
 
 
 @lru_cache(maxsize=16)
@@ -310,9 +305,6 @@ def failure_of(error: Exception, *, repo: str, revision: str, name: str = "") ->
 
 
 def _waiting(headers: Mapping[str, str]) -> str:
-    after = headers.get("retry-after", "").strip()
-    if not after and (limit := RATE_LIMIT.search(headers.get("ratelimit", ""))):
-        after = limit[1]
-    if not after:
-        return ""
-    return f" and asks to wait {f'{after} s' if after.isdigit() else f'until {after}'}"
+    limit = RATE_LIMIT.search(headers.get("ratelimit", ""))
+    after = headers.get("retry-after", "").strip() or (limit[1] if limit else "")
+    return after and f" and asks to wait {f'{after} s' if after.isdigit() else f'until {after}'}"

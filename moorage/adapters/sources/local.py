@@ -13,7 +13,7 @@ from moorage.adapters.sources.describe import describe, keep_indexed, weigh_here
 from moorage.adapters.sources.store import MOST_FILES, require_name
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
-from moorage.models.assets import SourceRequest
+from moorage.models.assets import Asset
 from moorage.models.files import MODEL, PIPELINE, SHARD, Layout, lacks_config
 from moorage.models.source import ModelFile, ResolvedModel, WeightSummary
 from moorage.models.weights import join_headers, summarize
@@ -38,19 +38,15 @@ class LocalSource:
     def __init__(self, layout: Layout = MODEL, *, anything: bool = False) -> None:
         self._layout, self._anything = layout, anything
 
-    def files(self, wanted: SourceRequest) -> tuple[ModelFile, ...]:
-        """All files of a directory; none if `resolve` finds no model in it.
-
-        Raises:
-            Failure: `SOURCE_INCOMPLETE` or `SOURCE_CORRUPT`, as `resolve`.
-        """
+    def files(self, wanted: Asset) -> tuple[ModelFile, ...]:
+        """All files of a directory, none if `resolve` finds no model; raises as `resolve`."""
         root = _root(wanted)
         try:
             return _list_files(root) if _holds_model(root, self._layout) else ()
         except OSError as error:
             raise _unreadable(error) from None
 
-    def resolve(self, wanted: SourceRequest) -> ResolvedModel:
+    def resolve(self, wanted: Asset) -> ResolvedModel:
         """Read the model's metadata. Its revision is a fingerprint of names, sizes and times.
 
         Raises:
@@ -59,16 +55,16 @@ class LocalSource:
                 regular, `CONFIG_UNREADABLE`.
         """
         root = _root(wanted)
+        config = root / self._layout.config
         try:
-            pattern = wanted.files or ""
             if root.name.endswith(".gguf") and root.is_file():
                 root, listed = root.parent, _parts_of(root)
-            elif self._anything and root.is_dir() and not _has(root, self._layout.config):
+            elif self._anything and root.is_dir() and not os.path.lexists(config):
                 return _model_of_files(wanted.source, root)
             else:
                 _require_config(root, self._layout)
                 listed = _list_files(root)
-            family, chosen, skipped = self._layout.choose(listed, pattern)
+            family, chosen, skipped = self._layout.choose(listed, wanted.files or "")
             chosen, skipped, size = keep_indexed(root, family, chosen, skipped)
             parts = weigh_here(root, family, chosen)
             revision = _fingerprint(root, chosen)
@@ -97,11 +93,7 @@ class LocalSource:
         *,
         deadline_seconds: float | None = None,  # noqa: ARG002
     ) -> ResolvedModel:
-        """Check that the files still exist; nothing is downloaded.
-
-        Raises:
-            Failure: `SOURCE_INCOMPLETE` when a file is missing or has another size.
-        """
+        """Download nothing; raise `SOURCE_INCOMPLETE` for a file that is missing or has changed."""
         for file in model.files:
             path = Path(model.path, file.name)
             try:
@@ -115,7 +107,7 @@ class LocalSource:
         return model
 
 
-def _root(wanted: SourceRequest) -> Path:
+def _root(wanted: Asset) -> Path:
     return Path(wanted.source.removeprefix(SCHEME)).expanduser().absolute()
 
 
@@ -128,7 +120,7 @@ def _require_config(root: Path, layout: Layout) -> None:
         )
     # Before the listing, which would take long for a wrong path such as `/`.
     if not _holds_model(root, layout):
-        raise lacks_config(f"{layout.config} in {root}", _has(root, PIPELINE))
+        raise lacks_config(f"{layout.config} in {root}", os.path.lexists(root / PIPELINE))
 
 
 def _similar(root: Path) -> str:
@@ -136,7 +128,9 @@ def _similar(root: Path) -> str:
     try:
         entries = islice(root.parent.iterdir(), MOST_NEIGHBOURS)
         siblings = [
-            path.name for path in entries if path.name.isprintable() and _may_be_model(path)
+            path.name
+            for path in entries
+            if path.name.isprintable() and (path.name.endswith(".gguf") or path.is_dir())
         ]
     except OSError:
         missing = f"Correct the path: there is no {root.parent} either."
@@ -145,17 +139,9 @@ def _similar(root: Path) -> str:
     return f"Did you mean {SCHEME}{root.parent / close[0]}?" if close else "Correct the path."
 
 
-def _may_be_model(path: Path) -> bool:
-    return path.name.endswith(".gguf") or path.is_dir()
-
-
 def _holds_model(root: Path, layout: Layout) -> bool:
-    return any(root.glob("*.gguf")) or _has(root, layout.config)
-
-
-def _has(root: Path, config: str) -> bool:
-    """Whether a configuration exists; reading it later shows if it is valid."""
-    return os.path.lexists(root / config)
+    # Reading the configuration later shows whether it is valid.
+    return any(root.glob("*.gguf")) or os.path.lexists(root / layout.config)
 
 
 def _fingerprint(root: Path, files: Iterable[ModelFile]) -> str:
@@ -200,8 +186,8 @@ def _parts_of(path: Path) -> tuple[ModelFile, ...]:
     Each has its real path as target, so that an engine's container gets no other files.
     """
     root, model = path.parent, SHARD.sub("", path.name)
-    found = sorted(one for one in root.glob("*.gguf") if SHARD.sub("", one.name) == model)
-    files = [_file(root, root.resolve(), require_name(one.name)) for one in found]
+    found = sorted(one.name for one in root.glob("*.gguf") if SHARD.sub("", one.name) == model)
+    files = [_file(root, root.resolve(), require_name(name)) for name in found]
     return tuple(
         file.model_copy(update={"target": file.target or f"{root}/{file.name}"}) for file in files
     )

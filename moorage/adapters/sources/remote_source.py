@@ -30,8 +30,7 @@ from moorage.adapters.transfer.prefetch import Connections
 from moorage.adapters.transfer.range_answer import Answer, DownloadError, read_range
 from moorage.adapters.transfer.range_download import Download
 from moorage.common.failures import Cause, Failure
-from moorage.inventory.model_store import selection
-from moorage.models.assets import SourceRequest
+from moorage.models.assets import Asset
 from moorage.models.files import MODEL, Layout, is_weight
 from moorage.models.source import ModelFile, ResolvedModel
 from moorage.models.weights import FileWeights, join_headers, summarize
@@ -79,8 +78,8 @@ class RemoteClient(ABC):
         """The bytes `start` to `stop` of a file.
 
         Raises:
-            Failure: As `open_range`; `DOWNLOAD_CORRUPT` when the file is too short, `INTERRUPTED`
-                when `stopped` is set.
+            Failure: As `open_range`; `DOWNLOAD_CORRUPT` when the file differs from its
+                announcement, `INTERRUPTED` when `stopped` is set.
         """
         open_range = partial(self.open_range, commit, file)
         attempt = partial(read_range, open_range, file.name, start, stop, stopped)
@@ -97,13 +96,7 @@ class RemoteClient(ABC):
         """Download the missing bytes of a file, and verify it.
 
         The file grows at the target. A partial file stays there after the last failed attempt.
-
-        Returns:
-            As `Download.run`.
-
-        Raises:
-            Failure: As `open_range`; `DOWNLOAD_CORRUPT` when the file differs from its
-                announcement, `INTERRUPTED` when `stopped` is set.
+        Returns as `Download.run`, and raises as `read`.
         """
         open_range, record = partial(self.open_range, commit, file), file_record(file)
         download = Download(
@@ -133,15 +126,11 @@ class RemoteSource:
         self._workers, self._offline = workers, offline
         self._listed: dict[str, tuple[str, tuple[ModelFile, ...]]] = {}
 
-    def files(self, wanted: SourceRequest) -> tuple[ModelFile, ...]:
-        """All files at the source; none in offline mode.
-
-        Raises:
-            Failure: `SOURCE_...` or `HUB_...`.
-        """
+    def files(self, wanted: Asset) -> tuple[ModelFile, ...]:
+        """All files at the source, none in offline mode; raises `SOURCE_...` or `HUB_...`."""
         return () if self._offline else self._list_files(wanted.revision or "")[1]
 
-    def resolve(self, wanted: SourceRequest) -> ResolvedModel:
+    def resolve(self, wanted: Asset) -> ResolvedModel:
         """Pin the revision to a commit and read the model's metadata, without its weights.
 
         A complete commit is read from the store. If the revision is a full commit id, that needs no
@@ -242,7 +231,7 @@ class RemoteSource:
             raise Failure(failure.cause, failure.detail, suggestion=suggestion) from None
 
     def _survey(
-        self, wanted: SourceRequest, commit: str, listed: tuple[ModelFile, ...], tick: Tick
+        self, wanted: Asset, commit: str, listed: tuple[ModelFile, ...], tick: Tick
     ) -> tuple[Manifest, list[FileWeights]]:
         """Download the metadata, and read the headers of the weights at the source."""
         family, chosen, skipped = self._layout.choose(listed, wanted.files or "")
@@ -259,7 +248,7 @@ class RemoteSource:
         jobs = [partial(weigh_there, file) for file in weights]
         parts = run_all(jobs, workers=self._workers, tick=tick)
         manifest = Manifest(
-            source=selection(wanted.source, wanted.files),
+            source=wanted.selection,
             revision=commit,
             files=chosen,
             skipped=skipped,
@@ -294,7 +283,6 @@ class RemoteSource:
         missing = self._store.missing(commit, files)
         if lacking := self._store.lacking_room(commit, missing):
             raise Failure(Cause.DISK_FULL, lacking)
-        largest_first = sorted(missing, key=lambda file: -file.size)
         connections = Connections(self._workers)
 
         def download(file: ModelFile, stopped: Event) -> tuple[str, str]:
@@ -303,6 +291,7 @@ class RemoteSource:
             self._store.accept(commit, file)
             return file.name, sha256
 
+        largest_first = sorted(missing, key=lambda file: -file.size)
         jobs = [partial(download, file) for file in largest_first]
         with disk_failures(self._store.workspace(commit).parent):
             return dict(run_all(jobs, workers=self._workers, tick=tick))
@@ -326,7 +315,9 @@ def with_retries(attempt: Callable[[], T], waits: tuple[float, ...]) -> T:
         except DownloadError as error:
             wait = next(left, None)
             if wait is None or not error.transient or _is_unresolved(error):
-                raise _failure_behind(error) from None
+                marked = error.__cause__  # by `retryable_failures`, with its suggestion
+                known = marked if isinstance(marked, Failure) else None
+                raise known or Failure(Cause(error.cause), error.detail) from None
         time.sleep(wait)
 
 
@@ -335,12 +326,6 @@ def _is_unresolved(error: BaseException | None) -> bool:
     while error and not isinstance(error, socket.gaierror):
         error = error.__cause__ or error.__context__
     return error is not None
-
-
-def _failure_behind(error: DownloadError) -> Failure:
-    """The failure that `retryable_failures` has marked, with its suggestion, else a new one."""
-    marked = error.__cause__
-    return marked if isinstance(marked, Failure) else Failure(Cause(error.cause), error.detail)
 
 
 @contextmanager

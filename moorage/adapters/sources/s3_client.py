@@ -81,7 +81,7 @@ class S3Client(RemoteClient):
     Args:
         place: `bucket` or `bucket/prefix`.
         endpoint: Address of the store; empty = the setting of AWS's own tools, else Amazon's.
-        keys: Key id, secret key, session token; empty = keys of AWS's own tools, else unsigned.
+        keys: As `Keys.s3`.
         attempts: Limit of botocore's attempts for a request, with the first one.
 
     Raises:
@@ -107,12 +107,9 @@ class S3Client(RemoteClient):
     def list_files(self, revision: str) -> tuple[str, tuple[ModelFile, ...]]:
         """List the files below the prefix and their revision.
 
-        Args:
-            revision: The required revision; empty = any.
-
         Raises:
-            Failure: `SOURCE_MISSING` when there are no files, or they have another revision;
-                otherwise as `failure_of`.
+            Failure: `SOURCE_MISSING` when there are no files, or they have another revision than
+                the required one; otherwise as `failure_of`.
         """
         listed = self._list()
         if not listed:
@@ -180,8 +177,7 @@ class S3Client(RemoteClient):
     def _announced(self, entry: tuple[str, int, str], _stopped: Event) -> ModelFile:
         name, size, etag = entry
         with self._failures(name):
-            request = {**self._named(name), "ChecksumMode": "ENABLED"}
-            head: dict[str, Any] = self._client.head_object(**request)
+            head = self._client.head_object(**self._named(name), ChecksumMode="ENABLED")
             if "-" in head["ETag"]:  # uploaded in parts of this size
                 first = self._client.head_object(**self._named(name), PartNumber=1)
                 head["part"] = first["ContentLength"]
@@ -224,7 +220,7 @@ def _client(endpoint: str, keys: tuple[str, ...], attempts: int) -> Any:
     from botocore import UNSIGNED  # noqa: PLC0415
     from botocore.config import Config  # noqa: PLC0415
 
-    session = boto3.Session(*(key or None for key in (*keys, "", "", "")[:3]))
+    session = boto3.Session(*(key or None for key in keys))
     signed = "s3v4" if session.get_credentials() else UNSIGNED
     return session.client(
         "s3",

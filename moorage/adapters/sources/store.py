@@ -19,6 +19,8 @@ from pydantic import ValidationError
 
 from moorage.adapters.transfer.checksum import File, mismatch, sha256_of, size_of
 from moorage.adapters.transfer.file_checks import (
+    INCOMPLETE,
+    MARGIN,
     damaged_files,
     is_whole,
     manifest_files,
@@ -40,9 +42,6 @@ LARGEST_FILE = 1 << 60
 LONGEST_NAME = 1000
 CHECKSUM = re.compile(r"[0-9a-f]{32,64}")
 ATTACK = "Do not use this repository: such a name is an attack or a damaged listing."
-INCOMPLETE = ".incomplete"
-MARGIN = 1.05
-"""Required free space, as a multiple of the bytes that are still missing."""
 
 
 class Manifest(Value):
@@ -112,11 +111,7 @@ class Refs:
 
 
 class ModelStore:
-    """The stored commits of one repository, such as `org/repo`, in the directory of all models.
-
-    Attributes:
-        refs: The recorded commits of branches and tags.
-    """
+    """The stored commits of one repository, such as `org/repo`, in the directory of all models."""
 
     def __init__(self, models: Path, repo: str) -> None:
         self._folder = models / repo.replace("/", "--")
@@ -138,7 +133,7 @@ class ModelStore:
         """The manifest of a commit; None if it is missing or a file differs from it."""
         directory = self.directory(commit)
         manifest = _read_manifest(directory / MANIFEST)
-        whole = manifest and is_whole(str(directory), _records(manifest.files))
+        whole = manifest and is_whole(str(directory), [*map(file_record, manifest.files)])
         return manifest if whole else None
 
     def lock(self, commit: str, purpose: str) -> BaseFileLock:
@@ -203,27 +198,19 @@ class ModelStore:
         return manifest.model_copy(update={"files": tuple(files)})
 
     def publish(self, manifest: Manifest) -> None:
-        """Turn the workspace into the complete directory, in one step.
-
-        Raises:
-            Failure: `DOWNLOAD_CORRUPT` when a file is missing.
-        """
+        """Turn the workspace into the complete directory; `DOWNLOAD_CORRUPT` if a file vanished."""
         workspace = self.workspace(manifest.revision)
         if lost := self.missing(manifest.revision, manifest.files):
             names = ", ".join(file.name for file in lost[:8])
             raise Failure(Cause.DOWNLOAD_CORRUPT, f"{names} vanished from {workspace}")
         shutil.rmtree(workspace / INCOMPLETE, ignore_errors=True)
         place, text = self.directory(manifest.revision), manifest.model_dump_json(indent=1)
-        publish(str(workspace), str(place), text, _records(manifest.files))
+        publish(str(workspace), str(place), text, [*map(file_record, manifest.files)])
 
     def touch(self, commit: str) -> None:
         """Record the use of a commit: commits that are long unused may be pruned."""
         with suppress(OSError):
             os.utime(self.directory(commit) / MANIFEST)
-
-
-def _records(files: Iterable[ModelFile]) -> list[File]:
-    return [file_record(file) for file in files]
 
 
 def verify(path: Path, file: ModelFile) -> None:
@@ -270,11 +257,7 @@ def require_distinct(files: Sequence[ModelFile]) -> None:
 
 
 def require_name(name: str) -> str:
-    """Return a file name that can be printed, stored and sent: a short text on one line.
-
-    Raises:
-        Failure: `SOURCE_CORRUPT` for any other name.
-    """
+    """Return a name that is a short text on one printable line; others raise `SOURCE_CORRUPT`."""
     if len(name) > LONGEST_NAME:
         raise Failure(Cause.SOURCE_CORRUPT, f"the file name '{short(name)}' is too long")
     if not name.isprintable():

@@ -3,20 +3,19 @@
 It works with httpx and httpx2; newer clients of the hub use the latter.
 """
 
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, Self
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from typing import Any
 from urllib.parse import urlsplit
 
+from moorage.adapters.system.threads import variable_scope
 from moorage.adapters.system.timed_http import TimedBackend
-from moorage.adapters.transfer.http_pool import proxy_for
+from moorage.adapters.transfer.http_pool import MOST_REDIRECTS, proxy_for
 from moorage.adapters.transfer.redirects import Guard, RedirectRefused
 
-MOST_REDIRECTS = 5
-
-_DEADLINE = threading.local()
+_DEADLINE: ContextVar[float | None] = ContextVar("deadline", default=None)
 
 
 def guarded_client(library: Any, guard: Guard, *, verify: Any = True, **options: Any) -> Any:
@@ -38,21 +37,12 @@ def guarded_client(library: Any, guard: Guard, *, verify: Any = True, **options:
     )
 
 
-@contextmanager
-def thread_deadline(seconds: float) -> Iterator[None]:
+def thread_deadline(seconds: float) -> AbstractContextManager[None]:
     """Set one deadline for everything that this thread reads within the block."""
-    _DEADLINE.until = time.monotonic() + seconds
-    try:
-        yield
-    finally:
-        _DEADLINE.until = None
+    return variable_scope(_DEADLINE, time.monotonic() + seconds)
 
 
-def _thread_until() -> float | None:
-    return getattr(_DEADLINE, "until", None)
-
-
-class _Transport:
+class _Transport(AbstractContextManager[Any]):
     """Sends each request directly, or through the proxy that the environment names for it.
 
     The library would not use its own support of proxies together with a transport of ours.
@@ -66,27 +56,19 @@ class _Transport:
         self._by_proxy = {"": direct}
 
     def handle_request(self, request: Any) -> Any:
-        """The answer to a request."""
         with _library_errors(self._library):
             proxy = proxy_for(urlsplit(str(request.url)))
         at = proxy.geturl() if proxy else ""
         if at not in self._by_proxy:
-            self._by_proxy[at] = self._through(at)
+            made = self._library.HTTPTransport(verify=self._verify, proxy=at)
+            inner = made._pool._network_backend
+            made._pool._network_backend = TimedBackend(inner, self._library, _DEADLINE.get)
+            self._by_proxy[at] = made
         return self._by_proxy[at].handle_request(request)
 
-    def _through(self, proxy: str) -> Any:
-        made = self._library.HTTPTransport(verify=self._verify, proxy=proxy)
-        inner = made._pool._network_backend
-        made._pool._network_backend = TimedBackend(inner, self._library, _thread_until)
-        return made
-
     def close(self) -> None:
-        """Close all connections."""
         for transport in self._by_proxy.values():
             transport.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -96,7 +78,7 @@ class _Backend(TimedBackend):
     """Connects to checked addresses, and reads within the deadline of the thread."""
 
     def __init__(self, inner: Any, guard: Guard, library: Any) -> None:
-        super().__init__(inner, library, _thread_until)
+        super().__init__(inner, library, _DEADLINE.get)
         self._guard = guard
 
     def connect_tcp(self, host: str, port: int, *more: Any, **named: Any) -> Any:

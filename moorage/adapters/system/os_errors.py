@@ -102,11 +102,7 @@ def unwritten(path: object, error: OSError) -> Failure:
 
 @contextmanager
 def disk_failures(folder: Path) -> Iterator[None]:
-    """Translate disk errors in the block to failures.
-
-    Raises:
-        Failure: `DISK_FULL`, also for an exhausted quota, or `STORE_UNWRITABLE`.
-    """
+    """Raise `DISK_FULL`, also for a quota, or `STORE_UNWRITABLE` for such errors in the block."""
     try:
         yield
     except OSError as error:

@@ -36,13 +36,9 @@ def map_parallel(
     If calls return quickly, few threads serve thousands of items; while none returns, another
     thread starts every millisecond.
 
-    Args:
-        work: The function; it should have its own time-outs.
-        seconds: How long to wait for all items together.
-        on_done: Called after each result or error.
-
     Returns:
-        Result or error of each item, in order; `TimeoutError` for calls that have not returned.
+        Result or error of each item, in order; `TimeoutError` for calls that have not returned
+        within `seconds` for all items together, so `work` should have its own time-outs.
     """
     waiting = deque(enumerate(items))
     answers: queue.SimpleQueue[tuple[int, R | Exception]] = queue.SimpleQueue()

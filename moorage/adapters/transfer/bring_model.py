@@ -7,9 +7,8 @@ import contextlib
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
@@ -28,7 +27,13 @@ from moorage.adapters.docker.helper import (
 )
 from moorage.adapters.sources.store import Manifest, file_record
 from moorage.adapters.transfer import bundle, lending_program
-from moorage.adapters.transfer.host_store import HostStore, Staged, last_report, workspace_name
+from moorage.adapters.transfer.host_store import (
+    HostStore,
+    Report,
+    Staged,
+    last_report,
+    workspace_name,
+)
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import host_port
 from moorage.inventory.access import Access, parse_access
@@ -46,7 +51,6 @@ IDLE_SECONDS = 60
 CONNECT_SECONDS = 10
 TRIES = 2
 LENDER = bundle(lending_program)
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -69,17 +73,12 @@ class Delivery:
 
 def bring(
     delivery: Delivery,
-    on_progress: Callable[[int, int], None],
+    on_progress: Report,
     *,
     deadline_seconds: float,
-    say: Say = lambda _: None,
+    say: Callable[[str], None],
 ) -> Staged:
-    """Transfer a model to the store of a host, complete and verified.
-
-    Args:
-        on_progress: Called with the bytes done and the total bytes.
-        say: Called with a line for each warning.
-    """
+    """Transfer a model to the store of a host, complete and verified; `say` tells warnings."""
     model, host = delivery.model, delivery.host
     with _failures_of(host), contextlib.ExitStack() as lending:
         # Before the lender starts, since it exits after a while without requests.
@@ -95,8 +94,7 @@ def bring(
             proxies=proxies_for(access),
         )
         store = HostStore(access, image, delivery.folder)
-        staged = store.stage(model, job, on_progress, deadline_seconds)
-        return staged.model_copy(update={"helper": image})
+        return store.stage(model, job, on_progress, deadline_seconds)
 
 
 def proxies_for(access: Access) -> dict[str, str]:
@@ -114,7 +112,7 @@ def job_of(
     workspace: str,
     workers: int,
     seconds: float,
-    proxies: Mapping[str, str] = MappingProxyType({}),
+    proxies: dict[str, str],
 ) -> str:
     """Input of the staging program: a line of JSON with secrets, so send it nowhere else.
 
@@ -128,7 +126,7 @@ def job_of(
         "files": [file_record(file) for file in model.files],
         "manifest": Manifest.model_validate(model, from_attributes=True).model_dump_json(indent=1),
         "mirrors": list(mirrors),
-        "environment": dict(proxies),
+        "environment": proxies,
         "workers": workers,
         "seconds": seconds,
     }
@@ -136,7 +134,7 @@ def job_of(
 
 
 def _near_mirrors(
-    delivery: Delivery, lending: contextlib.ExitStack, say: Say
+    delivery: Delivery, lending: contextlib.ExitStack, say: Callable[[str], None]
 ) -> list[dict[str, Any]]:
     """The lender as a mirror until `lending` closes; empty without a lender that can lend."""
     model, lender = delivery.model, delivery.lender
@@ -183,11 +181,8 @@ def lend_model(host: HostSnapshot, folder: str, model: ResolvedModel) -> Iterato
     finally:
         if container is not None:
             with contextlib.suppress(*DAEMON_ERRORS, Failure):
-                _remove(host, str(container.id))
-
-
-def _remove(host: HostSnapshot, identity: str) -> None:
-    connect(parse_access(host.address), ASK_SECONDS).api.remove_container(identity, force=True)
+                api = connect(parse_access(host.address), ASK_SECONDS).api
+                api.remove_container(str(container.id), force=True)
 
 
 def _create(host: HostSnapshot, folder: str) -> Container:

@@ -9,7 +9,10 @@ from typing import Any
 
 from moorage.adapters.transfer.checksum import File, mismatch, size_of
 
-MANIFEST = ".moorage.json"
+MANIFEST, INCOMPLETE = ".moorage.json", ".incomplete"
+MARGIN = 1.05
+"""Required free space, as a multiple of the bytes that are still missing."""
+
 STAMPS = ".moorage.stamps.json"
 """File with the sizes and modification times that the model's files had when verified."""
 

@@ -32,20 +32,8 @@ from moorage.adapters.docker.client import (
 from moorage.adapters.docker.errors import reach_failure
 from moorage.adapters.docker.helper import PYTHON, helper_options, start_with_input
 from moorage.adapters.hosts.observation import log_of_container
-from moorage.adapters.sources.store import INCOMPLETE
-from moorage.adapters.transfer import (
-    bundle,
-    checksum,
-    file_checks,
-    http_answer,
-    http_pool,
-    mirror,
-    prefetch,
-    range_answer,
-    range_download,
-    redirects,
-)
-from moorage.adapters.transfer import staging_program as program
+from moorage.adapters.transfer import bundle, staging_program
+from moorage.adapters.transfer.file_checks import INCOMPLETE
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
 from moorage.inventory.access import Access
@@ -54,6 +42,7 @@ from moorage.inventory.survey.probe import STORE
 from moorage.models.source import ModelFile, ResolvedModel
 
 Report = Callable[[int, int], None]
+"""Called with the bytes that are there, and the bytes of all files."""
 
 POLL_SECONDS = 0.5
 ASK_SECONDS = 10
@@ -70,18 +59,7 @@ SENT_SECONDS = 5.0
 
 PIECE = 1 << 20
 
-PROGRAM = bundle(
-    program,
-    checksum,
-    file_checks,
-    redirects,
-    http_answer,
-    http_pool,
-    range_answer,
-    prefetch,
-    range_download,
-    mirror,
-)
+PROGRAM = bundle(staging_program)
 
 
 class Staged(Value):
@@ -93,8 +71,8 @@ class Staged(Value):
     """
 
     path: str
-    brought: dict[str, int] = {}
-    helper: str = ""
+    brought: dict[str, int]
+    helper: str
 
 
 class HostStore:
@@ -126,7 +104,7 @@ class HostStore:
             if "cause" in result:
                 raise Failure(Cause(str(result["cause"])), str(result["detail"]))
             on_progress(model.bytes_to_stage, model.bytes_to_stage)
-            return Staged(path=path, brought=result.get("from", {}))
+            return Staged(path=path, brought=result.get("from", {}), helper=self._image)
 
     def _begin(self, name: str, model: ResolvedModel, job: str) -> bool:
         """Start the staging program; False = another container already stages the model."""
@@ -146,8 +124,14 @@ class HostStore:
     def _create(self, name: str) -> Container | None:
         """Create a container; None = the name is taken."""
         client = connect(self._access, ASK_SECONDS)
+        options = helper_options("stage", (*PYTHON, PROGRAM), writes=True) | {
+            "name": name,
+            "stdin_open": True,
+            # Unlike a mount, a volume creates a missing directory.
+            "volumes": {self._folder: {"bind": STORE, "mode": "rw"}},
+        }
         try:
-            return client.containers.create(self._image, **self._options(name))
+            return client.containers.create(self._image, **options)
         except APIError as error:
             # Checked only here: Podman also reports a container that cannot start as a conflict.
             if is_name_taken(error):
@@ -198,14 +182,6 @@ class HostStore:
                     detail = f"{silent}: {error}"
                     raise Failure(Cause.RUNTIME_UNAVAILABLE, detail, suggestion=LOST) from error
                 time.sleep(POLL_SECONDS)
-
-    def _options(self, name: str) -> dict[str, Any]:
-        return helper_options("stage", (*PYTHON, PROGRAM), writes=True) | {
-            "name": name,
-            "stdin_open": True,
-            # Unlike a mount, a volume creates a missing directory.
-            "volumes": {self._folder: {"bind": STORE, "mode": "rw"}},
-        }
 
 
 def _must_be_before(until: float) -> None:

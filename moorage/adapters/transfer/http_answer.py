@@ -31,17 +31,14 @@ class _TimedRead(io.RawIOBase):
         self._raw, self.until = raw, until
 
     def readable(self) -> bool:
-        """Return True: the stream can be read."""
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        """Read the available bytes."""
         if time.monotonic() > self.until:
             raise TimeoutError("no answer in time")
         return self._raw.readinto(buffer)
 
     def close(self) -> None:
-        """Close this stream and the wrapped one."""
         self._raw.close()
         super().close()
 

@@ -1,6 +1,6 @@
 """The program that brings a model onto a host; it runs there, with Python's standard library alone.
 
-It reads one line of JSON, the job, and writes lines of JSON: `{"done": ..., "total": ...}` while it
+It reads one line of JSON, the job, and writes lines of JSON: `{"done": ...}` in bytes while it
 works, and at the end `{"result": ...}` or `{"cause": ..., "detail": ...}`. What it has downloaded
 stays, and the next run goes on from there. The layout is that of `ModelStore`, but each host has a
 workspace of its own: hosts may share a store, and locks do not hold on every shared file system.
@@ -21,7 +21,9 @@ from typing import Any
 
 from moorage.adapters.transfer.checksum import File, mismatch, sha256_of, size_of
 from moorage.adapters.transfer.file_checks import (
+    INCOMPLETE,
     MANIFEST,
+    MARGIN,
     damaged_files,
     is_complete,
     publish,
@@ -36,7 +38,6 @@ TICK_SECONDS = 0.5
 FED_SECONDS = 60
 """How long it waits for its job: a killed starter must not block the name for ever."""
 
-MARGIN = 1.05
 DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
@@ -54,13 +55,12 @@ class Job:
         self.files: list[File] = job["files"]
         self.place = os.path.join(folder, job["commit"])
         self.workspace = os.path.join(folder, job["workspace"])
-        self.growing = os.path.join(self.workspace, ".incomplete")
+        self.growing = os.path.join(self.workspace, INCOMPLETE)
         self.manifest = job["manifest"]
         os.environ.update(job.get("environment", {}))
         self.mirrors = [Mirror(one) for one in job.get("mirrors", ())]
         self.workers = job.get("workers", 8)
         self.until = time.monotonic() + job.get("seconds", 3600)
-        self.total = sum(file["size"] for file in self.files)
         self.connections = Connections(self.workers)
         self.checksums: dict[str, str] = {}
         self.dropped: set[str] = set()
@@ -85,7 +85,8 @@ class Job:
         self._bring_all(sorted(missing, key=lambda file: -file["size"]))
         shutil.rmtree(self.growing, ignore_errors=True)
         publish(self.workspace, self.place, self._manifest(), self.files)
-        return {"result": "staged", "from": self.brought()}
+        brought = {mirror.name: mirror.brought for mirror in self.mirrors if mirror.brought}
+        return {"result": "staged", "from": brought}
 
     def done(self) -> int:
         """Bytes that are here."""
@@ -93,10 +94,6 @@ class Job:
             min(file["size"], max(0, size_of(self._at(file)), size_of(self._growing_at(file))))
             for file in self.files
         )
-
-    def brought(self) -> dict[str, int]:
-        """Bytes by mirror."""
-        return {mirror.name: mirror.brought for mirror in self.mirrors if mirror.brought}
 
     def _require_room(self, missing: list[File]) -> None:
         left = sum(file["size"] - max(0, size_of(self._growing_at(file))) for file in missing)
@@ -114,7 +111,7 @@ class Job:
                 ready, pending = wait(pending, TICK_SECONDS, FIRST_EXCEPTION)
                 for future in ready:
                     future.result()
-                _say(done=self.done(), total=self.total, **{"from": self.brought()})
+                _say(done=self.done())
                 if time.monotonic() > self.until:
                     raise DownloadError("download-timeout", "it took too long")
         except BaseException:

@@ -14,7 +14,7 @@ from moorage.adapters.docker.errors import NO_MOUNT
 from moorage.adapters.docker.helper import PULL_SECONDS, PYTHON, HelperJob, run_helper
 from moorage.adapters.hosts.remote_host import ask_daemon, helper_image_on
 from moorage.adapters.system.settings import Settings
-from moorage.adapters.transfer import bundle, checksum, file_checks
+from moorage.adapters.transfer import bundle
 from moorage.adapters.transfer import store_program as keeper
 from moorage.adapters.transfer.host_store import staging_name
 from moorage.engines.installed import CacheSize
@@ -22,7 +22,7 @@ from moorage.inventory.fleet import Fleet, Host
 from moorage.inventory.survey.probe import STORE
 from moorage.operations.stored_models import Need, Stored, StoredState
 
-PROGRAM = bundle(keeper, checksum, file_checks)
+PROGRAM = bundle(keeper)
 ASK_SECONDS = 20
 WORK_SECONDS = 4 * 3600
 """Limit for actions that read a whole store; 10 TB at 1 GB/s take 3 hours."""

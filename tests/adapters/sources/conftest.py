@@ -8,7 +8,8 @@ import pytest
 from moorage.adapters.sources.hub_client import HubClient
 from moorage.adapters.sources.remote_source import RemoteSource
 from moorage.adapters.sources.store import ModelStore
-from moorage.spec import ModelSpec
+from moorage.models.assets import Asset
+from moorage.models.pin import AssetRole
 from tests.hub.server import Hub
 from tests.hub.tiny import model
 
@@ -18,9 +19,7 @@ REPO = "org/tiny"
 @pytest.fixture(autouse=True)
 def _no_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Importing transformers takes seconds; test_pretrained.py covers it."""
-    monkeypatch.setattr(
-        "moorage.adapters.files.pretrained._completed", lambda *_: "not read in this test"
-    )
+    monkeypatch.setattr("moorage.adapters.files.pretrained._completed", lambda *_: None)
 
 
 @pytest.fixture(autouse=True)
@@ -41,8 +40,8 @@ def store(tmp_path: Path) -> ModelStore:
 
 
 @pytest.fixture
-def spec() -> ModelSpec:
-    return ModelSpec(name="tiny", source=f"hf://{REPO}")
+def asset() -> Asset:
+    return Asset(role=AssetRole.MODEL, name="tiny", source=f"hf://{REPO}")
 
 
 @pytest.fixture

@@ -50,7 +50,7 @@ def settings(poets: Hub, tmp_path: Path) -> Settings:
 
 def staged(wanted: Asset, settings: Settings) -> ResolvedModel:
     found = resolve_one(wanted, settings)
-    return source_for(wanted, settings, role=wanted.role).stage(found, lambda _done, _all: None)
+    return source_for(wanted, settings).stage(found, lambda _done, _all: None)
 
 
 def test_an_adapter_of_a_hub_is_pinned_and_read_before_it_is_downloaded(

@@ -16,8 +16,8 @@ from moorage.adapters.sources.hub_client import HubClient
 from moorage.adapters.sources.remote_source import RemoteSource
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import MIB
+from moorage.models.assets import Asset
 from moorage.models.source import ModelFile
-from moorage.spec import ModelSpec
 from tests.adapters.sources.conftest import REPO
 from tests.hostile_engine import MISBEHAVIOURS, HostileEngine
 from tests.hub.faults import API, Fault
@@ -36,9 +36,9 @@ def sibling(**changes: Any) -> dict[str, Any]:
     return {"rfilename": "config.json", "size": 2, "blobId": COMMIT, **changes}
 
 
-def refused(source: RemoteSource, spec: ModelSpec) -> Failure:
+def refused(source: RemoteSource, asset: Asset) -> Failure:
     with pytest.raises(Failure) as caught:
-        source.resolve(spec)
+        source.resolve(asset)
     return caught.value
 
 
@@ -73,10 +73,10 @@ def refused(source: RemoteSource, spec: ModelSpec) -> Failure:
     ],
 )
 def test_a_listing_that_lies_is_refused(
-    hub: Hub, source: Make, spec: ModelSpec, content: bytes, words: str
+    hub: Hub, source: Make, asset: Asset, content: bytes, words: str
 ) -> None:
     hub.fail(API, Fault(content=content))
-    failure = refused(source(), spec)
+    failure = refused(source(), asset)
     assert failure.cause in (Cause.HUB_UNAVAILABLE, Cause.SOURCE_CORRUPT)
     assert words in failure.detail
     assert failure.detail.isprintable()
@@ -92,17 +92,17 @@ def test_a_listing_that_lies_is_refused(
     ],
 )
 def test_a_redirect_that_leads_inside_is_not_followed(
-    hub: Hub, source: Make, spec: ModelSpec, file: str, target: str, words: str
+    hub: Hub, source: Make, asset: Asset, file: str, target: str, words: str
 ) -> None:
     hub.fail(file, Fault(status=302, headers={"Location": target}))
-    failure = refused(source(), spec)
+    failure = refused(source(), asset)
     assert failure.cause is Cause.HUB_UNAVAILABLE
     assert words in failure.detail
 
 
-def test_redirects_in_a_circle_end(hub: Hub, source: Make, spec: ModelSpec) -> None:
+def test_redirects_in_a_circle_end(hub: Hub, source: Make, asset: Asset) -> None:
     hub.fail(API, Fault(status=302, headers={"Location": f"/api/models/{REPO}"}))
-    assert refused(source(), spec).cause is Cause.HUB_UNAVAILABLE
+    assert refused(source(), asset).cause is Cause.HUB_UNAVAILABLE
     assert len(hub.requests_for(API)) == 0  # none was answered by anything but a redirect
     assert len(hub.requests) < 10
 
@@ -142,22 +142,22 @@ def test_a_file_has_to_begin_in_time(misbehaviour: str, tmp_path: Path) -> None:
 
 
 def test_headers_that_drip_do_not_outlast_the_deadline(
-    hub: Hub, source: Make, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
+    hub: Hub, source: Make, asset: Asset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("moorage.adapters.sources.remote_source.METADATA_SECONDS", 0.5)
     weights = (1 << 20).to_bytes(8, "little") + b" " * (1 << 20)
     hub.fail("model-1-of-2.safetensors", Fault(content=weights, pause=1))
     began = time.monotonic()
-    assert refused(source(), spec).cause is Cause.DOWNLOAD_TIMEOUT
+    assert refused(source(), asset).cause is Cause.DOWNLOAD_TIMEOUT
     assert time.monotonic() - began < HANG_SECONDS
 
 
 def test_a_file_whose_name_is_also_a_folder_is_refused(
-    hub: Hub, source: Make, spec: ModelSpec
+    hub: Hub, source: Make, asset: Asset
 ) -> None:
     names = ("config.json", "config.json/a.json", "model.safetensors")
     hub.fail(API, Fault(content=listing(*(sibling(rfilename=name) for name in names))))
-    assert refused(source(), spec).cause is Cause.SOURCE_CORRUPT
+    assert refused(source(), asset).cause is Cause.SOURCE_CORRUPT
 
 
 def test_of_a_file_that_never_ends_no_more_is_taken_than_was_announced(tmp_path: Path) -> None:
@@ -169,10 +169,10 @@ def test_of_a_file_that_never_ends_no_more_is_taken_than_was_announced(tmp_path:
 
 @pytest.mark.parametrize("content", [b"[" * 200_000, b"x" * (20 * MIB), b'{"error": "\\u001b[2J"}'])
 def test_the_words_of_a_refusal_are_bounded_and_harmless(
-    source: Make, spec: ModelSpec, hub: Hub, content: bytes
+    source: Make, asset: Asset, hub: Hub, content: bytes
 ) -> None:
     hub.fail(API, Fault(content=content, status_with_content=403))
-    failure = refused(source(), spec)
+    failure = refused(source(), asset)
     assert failure.cause is Cause.SOURCE_GATED
     assert failure.detail.isprintable()
     assert len(failure.detail) < 1500

@@ -13,7 +13,7 @@ import pytest
 from moorage.adapters.sources.hub_client import HubClient
 from moorage.adapters.sources.remote_source import RemoteSource
 from moorage.common.failures import Cause, Failure
-from moorage.spec import ModelSpec
+from moorage.models.assets import Asset
 from tests.adapters.sources.conftest import REPO
 from tests.certificates import Authority, require_openssl
 from tests.http_server import QuietHandler, serving
@@ -24,9 +24,9 @@ from tests.hub.tiny import model
 Make = Callable[..., RemoteSource]
 
 
-def failure(source: RemoteSource, spec: ModelSpec) -> Failure:
+def failure(source: RemoteSource, asset: Asset) -> Failure:
     with pytest.raises(Failure) as caught:
-        source.resolve(spec)
+        source.resolve(asset)
     return caught.value
 
 
@@ -67,11 +67,11 @@ def failure(source: RemoteSource, spec: ModelSpec) -> Failure:
     ],
 )
 def test_a_refused_listing_has_a_cause(
-    hub: Hub, source: Make, spec: ModelSpec, fault: Fault, cause: Cause, words: str
+    hub: Hub, source: Make, asset: Asset, fault: Fault, cause: Cause, words: str
 ) -> None:
     hub.push(REPO, model(), branch="v1")
     hub.fail(API, fault)
-    found = failure(source(), spec.model_copy(update={"revision": "v1"}))
+    found = failure(source(), asset.model_copy(update={"revision": "v1"}))
     assert found.cause is cause
     assert words in found.detail
 
@@ -86,43 +86,43 @@ def test_a_refused_listing_has_a_cause(
     ],
 )
 def test_a_refused_file_is_named(
-    hub: Hub, source: Make, spec: ModelSpec, fault: Fault, cause: Cause, words: str
+    hub: Hub, source: Make, asset: Asset, fault: Fault, cause: Cause, words: str
 ) -> None:
     hub.fail("config.json", fault)
-    found = failure(source(), spec)
+    found = failure(source(), asset)
     assert found.cause is cause
     assert words in found.detail
 
 
-def test_a_hub_that_recovers_is_asked_again(hub: Hub, source: Make, spec: ModelSpec) -> None:
+def test_a_hub_that_recovers_is_asked_again(hub: Hub, source: Make, asset: Asset) -> None:
     hub.fail(API, Fault(status=503, times=2))
     hub.fail("config.json", Fault(status=500, times=1))
     hub.fail("model-1-of-2.safetensors", Fault(cut_after=7, times=1))
-    assert source(waits=(0, 0)).resolve(spec).revision
+    assert source(waits=(0, 0)).resolve(asset).revision
     assert len(hub.requests_for(API)) == 3
 
 
 @pytest.mark.parametrize("fault", [Fault("gated"), Fault(status=429), Fault("no revision")])
 def test_what_waiting_does_not_change_is_asked_once(
-    hub: Hub, source: Make, spec: ModelSpec, fault: Fault
+    hub: Hub, source: Make, asset: Asset, fault: Fault
 ) -> None:
     hub.fail(API, fault)
-    failure(source(waits=(0, 0)), spec)
+    failure(source(waits=(0, 0)), asset)
     assert len(hub.requests_for(API)) == 1
 
 
-def test_a_silent_hub_is_given_up(hub: Hub, source: Make, spec: ModelSpec) -> None:
+def test_a_silent_hub_is_given_up(hub: Hub, source: Make, asset: Asset) -> None:
     answer = Event()
     hub.fail(API, Fault(hold=answer))
-    found = failure(source(timeout=0.1), spec)
+    found = failure(source(timeout=0.1), asset)
     answer.set()
     assert found.cause is Cause.HUB_UNAVAILABLE
     assert found.detail.startswith("org/tiny: ReadTimeout")
 
 
-def test_a_hub_that_is_not_there(spec: ModelSpec, source: Make, hub: Hub) -> None:
+def test_a_hub_that_is_not_there(asset: Asset, source: Make, hub: Hub) -> None:
     hub.close()
-    found = failure(source(), spec)
+    found = failure(source(), asset)
     assert found.cause is Cause.HUB_UNAVAILABLE
     assert found.detail.startswith("org/tiny: ConnectError")
 
@@ -138,10 +138,10 @@ def test_a_hub_whose_certificate_is_not_trusted_here(tmp_path: Path) -> None:
 
 
 def test_the_hub_clients_own_offline_switch_is_respected(
-    hub: Hub, source: Make, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
+    hub: Hub, source: Make, asset: Asset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    assert failure(source(), spec).cause is Cause.SOURCE_OFFLINE
+    assert failure(source(), asset).cause is Cause.SOURCE_OFFLINE
     assert hub.requests == []
 
 
@@ -154,12 +154,12 @@ def test_a_name_that_no_repository_can_have(hub: Hub) -> None:
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "../config.json", "a/../../b", "a\\..\\b", ""])
 def test_a_file_name_that_leads_out_is_refused(
-    hub: Hub, source: Make, spec: ModelSpec, name: str
+    hub: Hub, source: Make, asset: Asset, name: str
 ) -> None:
     siblings = [{"rfilename": name, "size": 1, "blobId": "0"}]
     listing = {"id": REPO, "sha": "0" * 40, "siblings": siblings}
     hub.fail(API, Fault(content=json.dumps(listing).encode()))
-    found = failure(source(), spec)
+    found = failure(source(), asset)
     assert found.cause is Cause.SOURCE_INCOMPLETE
     assert "leads out of the model's directory" in found.detail
 
@@ -181,35 +181,35 @@ def test_a_file_name_that_leads_out_is_refused(
     ],
 )
 def test_a_listing_that_lies_is_refused(
-    hub: Hub, source: Make, spec: ModelSpec, changes: dict[str, object], cause: Cause, words: str
+    hub: Hub, source: Make, asset: Asset, changes: dict[str, object], cause: Cause, words: str
 ) -> None:
     sibling = {"rfilename": "config.json", "size": 1, "blobId": "0" * 40, **changes}
     listing = {"id": REPO, "sha": "0" * 40, "siblings": [sibling]}
     hub.fail(API, Fault(content=json.dumps(listing).encode()))
-    found = failure(source(), spec)
+    found = failure(source(), asset)
     assert found.cause is cause
     assert words in found.detail
     assert found.detail.isprintable()
 
 
 def test_a_listing_of_more_files_than_any_model_has_is_refused(
-    hub: Hub, source: Make, spec: ModelSpec
+    hub: Hub, source: Make, asset: Asset
 ) -> None:
     siblings = [{"rfilename": f"{n}", "size": 1, "blobId": "0" * 40} for n in range(10_001)]
     listing = {"id": REPO, "sha": "0" * 40, "siblings": siblings}
     hub.fail(API, Fault(content=json.dumps(listing).encode()))
-    found = failure(source(), spec)
+    found = failure(source(), asset)
     assert found.cause is Cause.SOURCE_CORRUPT
     assert "more than 10,000 files" in found.detail
 
 
 @pytest.mark.parametrize("commit", ["../../etc", "main", "", None])
 def test_a_commit_that_is_none_is_refused(
-    hub: Hub, source: Make, spec: ModelSpec, commit: str | None
+    hub: Hub, source: Make, asset: Asset, commit: str | None
 ) -> None:
     listing = json.dumps({"id": REPO, "sha": commit, "siblings": []})
     hub.fail(API, Fault(content=listing.encode()))
-    assert failure(source(), spec).cause is Cause.HUB_UNAVAILABLE
+    assert failure(source(), asset).cause is Cause.HUB_UNAVAILABLE
 
 
 TOKEN = "hf_VerySecret123"
@@ -226,17 +226,17 @@ def test_the_token_is_sent_to_the_hub_and_to_nobody_else() -> None:
 
 
 def test_without_a_token_none_is_sent(
-    hub: Hub, source: Make, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
+    hub: Hub, source: Make, asset: Asset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_TOKEN", "hf_lies_around")
-    source().resolve(spec)
+    source().resolve(asset)
     assert {seen.authorization for seen in hub.requests} == {None}
 
 
-def test_the_token_is_in_no_message(hub: Hub, source: Make, spec: ModelSpec) -> None:
+def test_the_token_is_in_no_message(hub: Hub, source: Make, asset: Asset) -> None:
     quoting = {"X-Error-Message": f"no access with Authorization: Bearer {TOKEN}"}
     hub.fail(API, Fault(status=403, headers=quoting))
-    found = failure(source(token=TOKEN), spec)
+    found = failure(source(token=TOKEN), asset)
     assert "no access with Authorization: Bearer ***" in found.detail
     assert TOKEN not in "".join(traceback.format_exception(found))
 

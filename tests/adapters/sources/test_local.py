@@ -11,9 +11,8 @@ import pytest
 from moorage.adapters.sources import resolve_one, source_for
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
-from moorage.models.assets import assets_of
+from moorage.models.assets import Asset
 from moorage.models.source import ResolvedModel
-from moorage.spec import ModelSpec
 from tests.hub.tiny import WEIGHT_BYTES, gguf, model
 
 SHARD = "model-2-of-2.safetensors"
@@ -27,8 +26,13 @@ def write(root: Path, files: Mapping[str, bytes]) -> Path:
 
 
 def resolve(root: Path, **more: object) -> ResolvedModel:
-    spec = ModelSpec.model_validate({"name": "tiny", "source": f"file://{root}", **more})
-    return source_for(spec, Settings()).resolve(spec)
+    asset = asset_at(root, **more)
+    return source_for(asset, Settings()).resolve(asset)
+
+
+def asset_at(root: Path, **more: object) -> Asset:
+    known = {"role": "model", "name": "tiny", "source": f"file://{root}"}
+    return Asset.model_validate({**known, **more})
 
 
 def failure(root: Path) -> Failure:
@@ -140,18 +144,18 @@ def test_a_tokenizer_of_the_models_own_is_seen(root: Path, settings: bytes, own:
 
 def test_staging_has_nothing_to_do(root: Path) -> None:
     seen: list[tuple[int, int]] = []
-    spec = ModelSpec(name="tiny", source=f"file://{root}")
-    source = source_for(spec, Settings())
-    found = source.resolve(spec)
+    asset = asset_at(root)
+    source = source_for(asset, Settings())
+    found = source.resolve(asset)
     assert source.stage(found, lambda done, total: seen.append((done, total))) == found
     assert seen == [(found.bytes_to_stage, found.bytes_to_stage)]
 
 
 @pytest.mark.parametrize("change", ["gone", "cut"])
 def test_staging_notices_what_changed_since(root: Path, change: str) -> None:
-    spec = ModelSpec(name="tiny", source=f"file://{root}")
-    source = source_for(spec, Settings())
-    found = source.resolve(spec)
+    asset = asset_at(root)
+    source = source_for(asset, Settings())
+    found = source.resolve(asset)
     (root / SHARD).unlink() if change == "gone" else (root / SHARD).write_bytes(b"short")
     with pytest.raises(Failure, match=SHARD) as caught:
         source.stage(found, lambda *_: None)
@@ -246,13 +250,9 @@ def test_an_unlistable_directory_is_named(root: Path, monkeypatch: pytest.Monkey
     assert failure(root).detail == f"{root} cannot be read: Permission denied"
 
 
-CUSTOM = {"name": "custom", "image": "acme:1", "command": ["serve"]}
-
-
 def resolve_anything(root: Path) -> ResolvedModel:
     """As the one asset of a custom engine."""
-    spec = ModelSpec.model_validate({"name": "tiny", "source": f"file://{root}", "engine": CUSTOM})
-    return resolve_one(assets_of(spec)[0], Settings())
+    return resolve_one(asset_at(root, anything=True), Settings())
 
 
 def test_a_custom_engine_may_have_files_that_nobody_else_understands(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from moorage.adapters.sources.remote_source import RemoteSource
 from moorage.adapters.sources.store import Manifest, ModelStore
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
+from moorage.models.assets import Asset
 from moorage.models.source import ResolvedModel
-from moorage.spec import ModelSpec
 from tests.adapters.sources.conftest import REPO
 from tests.hub.faults import API, Fault
 from tests.hub.server import Hub
@@ -33,8 +33,8 @@ def quiet(done: int, total: int) -> None:
     assert 0 <= done <= total
 
 
-def at(spec: ModelSpec, revision: str) -> ModelSpec:
-    return spec.model_copy(update={"revision": revision})
+def at(asset: Asset, revision: str) -> Asset:
+    return asset.model_copy(update={"revision": revision})
 
 
 def on_disk(directory: str | Path) -> dict[str, bytes]:
@@ -43,9 +43,9 @@ def on_disk(directory: str | Path) -> dict[str, bytes]:
 
 
 def test_a_resolved_model_is_pinned_and_described_without_its_weights(
-    hub: Hub, source: Make, spec: ModelSpec
+    hub: Hub, source: Make, asset: Asset
 ) -> None:
-    found = source().resolve(spec)
+    found = source().resolve(asset)
     assert found.revision == hub.branches[REPO]["main"]
     assert (found.source, found.asked_revision, found.staged) == (f"hf://{REPO}", "", False)
     assert {file.name for file in found.files} == CHOSEN
@@ -57,53 +57,45 @@ def test_a_resolved_model_is_pinned_and_described_without_its_weights(
     assert not Path(found.path).exists()
 
 
-def test_only_the_headers_of_large_weights_are_read(
-    hub: Hub, source: Make, spec: ModelSpec
-) -> None:
+def test_only_the_headers_of_large_weights_are_read(hub: Hub, source: Make, asset: Asset) -> None:
     hub.push(REPO, model(**{SHARDS[0]: safetensors({"embed": ("F32", [1000, 1000])})}))
-    assert source().resolve(spec).weights.bytes > 4_000_000
+    assert source().resolve(asset).weights.bytes > 4_000_000
     assert hub.sent(SHARDS[0]) == 65_536
 
 
 def test_a_header_longer_than_the_first_look_is_read_to_its_end(
-    hub: Hub, source: Make, spec: ModelSpec
+    hub: Hub, source: Make, asset: Asset
 ) -> None:
     many = {f"layers.{number}.weight": ("BF16", [2, 2]) for number in range(2000)}
     hub.push(REPO, model(**{SHARDS[0]: safetensors(many)}))
-    assert source().resolve(spec).weights.tensors == 2002
+    assert source().resolve(asset).weights.tensors == 2002
     assert [seen.status for seen in hub.requests_for(SHARDS[0])] == [206, 206]
 
 
-def test_weights_without_headers_count_by_their_size(
-    hub: Hub, source: Make, spec: ModelSpec
-) -> None:
+def test_weights_without_headers_count_by_their_size(hub: Hub, source: Make, asset: Asset) -> None:
     hub.push(REPO, {"config.json": b"{}", "pytorch_model.bin": pattern(777)})
-    weights = source().resolve(spec).weights
+    weights = source().resolve(asset).weights
     assert (weights.family, weights.bytes, weights.tensors) == ("bin", 777, 0)
 
 
-def test_a_sentence_encoder_is_known_by_its_pooling(
-    hub: Hub, source: Make, spec: ModelSpec
-) -> None:
+def test_a_sentence_encoder_is_known_by_its_pooling(hub: Hub, source: Make, asset: Asset) -> None:
     modules = [{"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"}]
     hub.push(REPO, model(**{"modules.json": json.dumps(modules).encode()}))
-    assert source().resolve(spec).is_sentence_encoder
+    assert source().resolve(asset).is_sentence_encoder
 
 
-def test_a_shard_that_the_repository_lacks_is_named(
-    hub: Hub, source: Make, spec: ModelSpec
-) -> None:
+def test_a_shard_that_the_repository_lacks_is_named(hub: Hub, source: Make, asset: Asset) -> None:
     files = model()
     del files[SHARDS[1]]
     hub.push(REPO, files)
     with pytest.raises(Failure, match=SHARDS[1]) as caught:
-        source().resolve(spec)
+        source().resolve(asset)
     assert caught.value.cause is Cause.SOURCE_INCOMPLETE
 
 
-def test_staging_puts_real_verified_files_in_place(hub: Hub, source: Make, spec: ModelSpec) -> None:
+def test_staging_puts_real_verified_files_in_place(hub: Hub, source: Make, asset: Asset) -> None:
     seen: list[tuple[int, int]] = []
-    found = source().resolve(spec)
+    found = source().resolve(asset)
     staged = source().stage(found, lambda done, total: seen.append((done, total)))
     assert staged == found.model_copy(update={"staged": True})
     assert on_disk(staged.path) == {name: model()[name] for name in CHOSEN}
@@ -113,38 +105,38 @@ def test_staging_puts_real_verified_files_in_place(hub: Hub, source: Make, spec:
     assert not hub.requests_for("pytorch_model.bin")
 
 
-def test_a_staged_model_is_not_asked_for_again(hub: Hub, source: Make, spec: ModelSpec) -> None:
-    staged = source().stage(source().resolve(spec), quiet)
+def test_a_staged_model_is_not_asked_for_again(hub: Hub, source: Make, asset: Asset) -> None:
+    staged = source().stage(source().resolve(asset), quiet)
     hub.requests.clear()
-    again = source().resolve(spec)
+    again = source().resolve(asset)
     assert again == staged
     assert source().stage(again, quiet) == staged
     assert [seen.file for seen in hub.requests] == [API]
 
 
-def test_headers_come_from_the_hub_and_later_from_the_store(source: Make, spec: ModelSpec) -> None:
-    first = source().resolve(spec)
+def test_headers_come_from_the_hub_and_later_from_the_store(source: Make, asset: Asset) -> None:
+    first = source().resolve(asset)
     assert first.headers["head"].shape == (700, 64)
     source().stage(first, quiet)
-    stored = source().resolve(spec)
+    stored = source().resolve(asset)
     assert stored.staged
     assert stored.headers == first.headers
 
 
 def test_a_stored_commit_that_is_named_in_full_needs_no_hub(
-    hub: Hub, source: Make, spec: ModelSpec
+    hub: Hub, source: Make, asset: Asset
 ) -> None:
-    staged = source().stage(source().resolve(spec), quiet)
+    staged = source().stage(source().resolve(asset), quiet)
     hub.close()
-    assert source().resolve(at(spec, staged.revision)).staged
+    assert source().resolve(at(asset, staged.revision)).staged
 
 
 def test_a_branch_that_moves_does_not_move_what_was_resolved(
-    hub: Hub, source: Make, spec: ModelSpec
+    hub: Hub, source: Make, asset: Asset
 ) -> None:
-    before = source().resolve(spec)
+    before = source().resolve(asset)
     hub.push(REPO, model(**{"added.txt": b"new"}))
-    after = source().resolve(spec)
+    after = source().resolve(asset)
     assert after.revision == hub.branches[REPO]["main"] != before.revision
     assert "added.txt" not in on_disk(source().stage(before, quiet).path)
     assert "added.txt" in on_disk(source().stage(after, quiet).path)
@@ -152,10 +144,10 @@ def test_a_branch_that_moves_does_not_move_what_was_resolved(
 
 @pytest.mark.parametrize("name", [SHARDS[0], "tokenizer_config.json"])
 def test_a_corrupted_file_is_thrown_away_and_only_that_one_is_fetched_again(
-    hub: Hub, source: Make, spec: ModelSpec, name: str
+    hub: Hub, source: Make, asset: Asset, name: str
 ) -> None:
     good = model()[name]
-    found = source().resolve(spec)
+    found = source().resolve(asset)
     shutil.rmtree(Path(f"{found.path}.partial"))
     hub.fail(name, Fault(content=good[:-1] + b"\0"))
     with pytest.raises(Failure, match=f"{name} has checksum") as caught:
@@ -167,8 +159,8 @@ def test_a_corrupted_file_is_thrown_away_and_only_that_one_is_fetched_again(
     assert hub.sent(name) == len(good)
 
 
-def test_a_truncated_file_is_corrupt(hub: Hub, source: Make, spec: ModelSpec) -> None:
-    found = source().resolve(spec)
+def test_a_truncated_file_is_corrupt(hub: Hub, source: Make, asset: Asset) -> None:
+    found = source().resolve(asset)
     hub.fail(SHARDS[1], Fault(content=model()[SHARDS[1]][:-100]))
     with pytest.raises(Failure, match=f"{SHARDS[1]} has 89,912 bytes") as caught:
         source().stage(found, quiet)
@@ -177,11 +169,11 @@ def test_a_truncated_file_is_corrupt(hub: Hub, source: Make, spec: ModelSpec) ->
 
 
 def test_what_a_stored_model_lost_is_fetched_again_and_nothing_else(
-    hub: Hub, source: Make, spec: ModelSpec
+    hub: Hub, source: Make, asset: Asset
 ) -> None:
-    staged = source().stage(source().resolve(spec), quiet)
+    staged = source().stage(source().resolve(asset), quiet)
     Path(staged.path, SHARDS[0]).unlink()
-    found = source().resolve(spec)
+    found = source().resolve(asset)
     assert not found.staged
     hub.requests.clear()
     assert set(on_disk(source().stage(found, quiet).path)) == CHOSEN
@@ -189,9 +181,9 @@ def test_what_a_stored_model_lost_is_fetched_again_and_nothing_else(
 
 
 def test_the_disk_is_looked_at_before_the_download(
-    hub: Hub, source: Make, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
+    hub: Hub, source: Make, asset: Asset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = source().resolve(spec)
+    found = source().resolve(asset)
     hub.requests.clear()
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=150_000))
     with pytest.raises(
@@ -204,12 +196,12 @@ def test_the_disk_is_looked_at_before_the_download(
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
 def test_a_disk_that_fills_up_meanwhile(
-    source: Make, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch, number: int
+    source: Make, asset: Asset, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     def full(*_: object) -> None:
         raise OSError(number, "the disk is full")
 
-    found = source().resolve(spec)
+    found = source().resolve(asset)
     monkeypatch.setattr(HubClient, "fetch", full)
     with pytest.raises(Failure, match="the disk is full") as caught:
         source().stage(found, quiet)
@@ -217,9 +209,9 @@ def test_a_disk_that_fills_up_meanwhile(
 
 
 def test_a_download_beyond_its_deadline_ends_and_keeps_what_it_has(
-    hub: Hub, source: Make, spec: ModelSpec
+    hub: Hub, source: Make, asset: Asset
 ) -> None:
-    found = source().resolve(spec)
+    found = source().resolve(asset)
     hub.fail(SHARDS[1], Fault(pause=0.05))
     with pytest.raises(Failure, match=r"downloading org/tiny took over 0\.10 s") as caught:
         source().stage(found, quiet, deadline_seconds=0.1)
@@ -230,18 +222,18 @@ def test_a_download_beyond_its_deadline_ends_and_keeps_what_it_has(
     assert hub.sent(SHARDS[1]) < len(model()[SHARDS[1]])
 
 
-def staged(source: RemoteSource, spec: ModelSpec) -> ResolvedModel:
-    return source.stage(source.resolve(spec), quiet)
+def staged(source: RemoteSource, asset: Asset) -> ResolvedModel:
+    return source.stage(source.resolve(asset), quiet)
 
 
 def test_while_all_weights_are_read_others_learn_what_the_model_is(
-    source: Make, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
+    source: Make, asset: Asset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That takes many minutes where the source announces no checksum that lasts."""
-    found, add, read = source().resolve(spec), ModelStore.with_checksums, list[str]()
+    found, add, read = source().resolve(asset), ModelStore.with_checksums, list[str]()
 
     def slowly(self: ModelStore, manifest: Manifest, known: dict[str, str]) -> Manifest:
-        read.append(source().resolve(spec).revision)
+        read.append(source().resolve(asset).revision)
         return add(self, manifest, known)
 
     monkeypatch.setattr("moorage.adapters.sources.remote_source.METADATA_SECONDS", 0.2)
@@ -250,34 +242,34 @@ def test_while_all_weights_are_read_others_learn_what_the_model_is(
     assert read == [found.revision]
 
 
-def test_offline_serves_what_is_stored(hub: Hub, source: Make, spec: ModelSpec) -> None:
-    stored = staged(source(), spec)
+def test_offline_serves_what_is_stored(hub: Hub, source: Make, asset: Asset) -> None:
+    stored = staged(source(), asset)
     hub.close()
     offline = source(offline=True)
     for revision in (None, "main", stored.revision):
-        found = offline.resolve(spec.model_copy(update={"revision": revision}))
+        found = offline.resolve(asset.model_copy(update={"revision": revision}))
         assert (found.revision, found.staged) == (stored.revision, True)
         assert offline.stage(found, quiet).path == stored.path
 
 
 @pytest.mark.parametrize("revision", ["v2", "0" * 40])
 def test_offline_says_what_is_stored_instead(
-    hub: Hub, source: Make, spec: ModelSpec, revision: str
+    hub: Hub, source: Make, asset: Asset, revision: str
 ) -> None:
-    staged(source(), spec)
+    staged(source(), asset)
     hub.requests.clear()
     with pytest.raises(Failure, match=f"'{revision}'; stored here: main") as caught:
-        source(offline=True).resolve(at(spec, revision))
+        source(offline=True).resolve(at(asset, revision))
     assert caught.value.cause is Cause.SOURCE_OFFLINE
     assert hub.requests == []
 
 
-def test_offline_nothing_is_downloaded(hub: Hub, source: Make, spec: ModelSpec) -> None:
-    found = source().resolve(spec)
+def test_offline_nothing_is_downloaded(hub: Hub, source: Make, asset: Asset) -> None:
+    found = source().resolve(asset)
     hub.requests.clear()
     offline = source(offline=True)
     with pytest.raises(Failure, match="stored here: nothing") as caught:
-        offline.resolve(spec)
+        offline.resolve(asset)
     assert caught.value.cause is Cause.SOURCE_OFFLINE
     with pytest.raises(Failure, match="stored here: nothing") as caught:
         offline.stage(found, quiet)
@@ -285,22 +277,22 @@ def test_offline_nothing_is_downloaded(hub: Hub, source: Make, spec: ModelSpec) 
     assert hub.requests == []
 
 
-def test_a_hub_that_is_away_leaves_a_way_on(hub: Hub, source: Make, spec: ModelSpec) -> None:
-    stored = staged(source(), spec)
+def test_a_hub_that_is_away_leaves_a_way_on(hub: Hub, source: Make, asset: Asset) -> None:
+    stored = staged(source(), asset)
     hub.close()
     with pytest.raises(Failure) as caught:
-        source().resolve(spec)
+        source().resolve(asset)
     assert caught.value.cause is Cause.HUB_UNAVAILABLE
     assert f"commit {stored.revision}: with HF_HUB_OFFLINE=1" in caught.value.suggestion
 
 
 def test_the_settings_and_the_token_reach_the_source(
-    hub: Hub, spec: ModelSpec, tmp_path: Path
+    hub: Hub, asset: Asset, tmp_path: Path
 ) -> None:
     hub.token = "hf_token"
     settings = Settings(
         home=tmp_path, hub_endpoint=f"{hub.url}/", hub_offline=False, download_workers=2
     )
-    source = source_for(spec, settings, Keys(hub="hf_token"))
-    found = source.stage(source.resolve(spec), quiet)
+    source = source_for(asset, settings, Keys(hub="hf_token"))
+    found = source.stage(source.resolve(asset), quiet)
     assert found.path == str(tmp_path / "models" / "org--tiny" / found.revision)

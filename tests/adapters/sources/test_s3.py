@@ -23,6 +23,7 @@ from moorage.adapters.system.settings import Settings
 from moorage.adapters.transfer.bring_model import job_of
 from moorage.adapters.transfer.host_store import PROGRAM
 from moorage.common.failures import Cause, Failure
+from moorage.models.assets import Asset, assets_of
 from moorage.models.source import ResolvedModel
 from moorage.spec import ModelSpec
 from tests.hub.tiny import WEIGHT_BYTES, model
@@ -35,6 +36,7 @@ pytest.importorskip("boto3")
 
 KEYS = Keys(s3=("an-id", "a-secret-key", ""))
 SPEC = ModelSpec(name="tiny", source="s3://models/team/tiny")
+ASSET = assets_of(SPEC)[0]
 WEIGHTS = "model-1-of-2.safetensors"
 
 
@@ -53,12 +55,12 @@ def settings(bucket: Bucket, tmp_path: Path) -> Settings:
     return Settings(home=tmp_path, s3_endpoint=bucket.url)
 
 
-def resolve(settings: Settings, spec: ModelSpec = SPEC, keys: Keys = KEYS) -> ResolvedModel:
-    return source_for(spec, settings, keys).resolve(spec)
+def resolve(settings: Settings, asset: Asset = ASSET, keys: Keys = KEYS) -> ResolvedModel:
+    return source_for(asset, settings, keys).resolve(asset)
 
 
 def stage(settings: Settings, found: ResolvedModel) -> ResolvedModel:
-    return source_for(SPEC, settings, KEYS).stage(found, lambda *_: None)
+    return source_for(ASSET, settings, KEYS).stage(found, lambda *_: None)
 
 
 def test_a_model_is_known_before_its_weights_are_downloaded(
@@ -98,7 +100,7 @@ def test_a_file_that_changes_makes_another_revision(bucket: Bucket, settings: Se
     after = resolve(settings)
     assert after.revision != before.revision
     with pytest.raises(Failure) as caught:
-        resolve(settings, SPEC.model_copy(update={"revision": before.revision}))
+        resolve(settings, ASSET.model_copy(update={"revision": before.revision}))
     assert caught.value.cause is Cause.SOURCE_MISSING
     assert after.revision in caught.value.detail
 
@@ -190,7 +192,7 @@ def test_refusals_have_causes_and_tell_no_keys(
     bucket.refused = status
     client = S3Client("models/team/tiny", bucket.url, KEYS.s3, attempts=1, waits=())
     with pytest.raises(Failure) as caught:
-        RemoteSource(client, ModelStore(tmp_path, "s3")).resolve(SPEC)
+        RemoteSource(client, ModelStore(tmp_path, "s3")).resolve(ASSET)
     assert caught.value.cause is cause
     assert "s3://models/team/tiny" in caught.value.detail
     assert "a-secret-key" not in f"{caught.value.detail}{caught.value.suggestion}"
@@ -198,7 +200,7 @@ def test_refusals_have_causes_and_tell_no_keys(
 
 def test_nothing_below_the_prefix_is_told(settings: Settings) -> None:
     with pytest.raises(Failure) as caught:
-        resolve(settings, SPEC.model_copy(update={"source": "s3://models/elsewhere"}))
+        resolve(settings, ASSET.model_copy(update={"source": "s3://models/elsewhere"}))
     assert caught.value.cause is Cause.SOURCE_MISSING
 
 
@@ -231,7 +233,7 @@ def test_others_get_the_listed_content_or_none(
     found = resolve(settings)
     assert not any(file.checksum for file in found.files)
     mirrors = mirrors_of(found, settings, KEYS, 60)
-    job = job_of(found, mirrors, workspace="new.partial", workers=2, seconds=60)
+    job = job_of(found, mirrors, workspace="new.partial", workers=2, seconds=60, proxies={})
     job_there = json.loads(job) | {"store": str(tmp_path / "there")}
     bucket.put("team/tiny", {WEIGHTS: bytes(len(model()[WEIGHTS]))}, **encrypted)
     assert _brought(job_there)["cause"] == "source-incomplete"

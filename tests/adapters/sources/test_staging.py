@@ -16,8 +16,8 @@ import pytest
 from moorage.adapters.sources.remote_source import RemoteSource
 from moorage.adapters.sources.store import ModelStore
 from moorage.adapters.system.parallel import TICK_SECONDS
+from moorage.models.assets import Asset
 from moorage.models.source import ResolvedModel
-from moorage.spec import ModelSpec
 from tests.adapters.sources.conftest import REPO
 from tests.hub.faults import Fault
 from tests.hub.server import Hub
@@ -62,9 +62,9 @@ def elsewhere(hub: Hub, models: Path, found: ResolvedModel) -> Iterator[subproce
 
 
 def test_after_a_kill_only_the_rest_is_downloaded(
-    hub: Hub, source: Make, spec: ModelSpec, tmp_path: Path, store: ModelStore
+    hub: Hub, source: Make, asset: Asset, tmp_path: Path, store: ModelStore
 ) -> None:
-    found = source().resolve(spec)
+    found = source().resolve(asset)
     hub.requests.clear()
     hub.fail(SHARDS[1], Fault(pause=0.02))
     growing = store.incomplete(found.revision, SHARDS[1])
@@ -89,9 +89,9 @@ def test_after_a_kill_only_the_rest_is_downloaded(
 
 
 def test_two_processes_download_each_file_once(
-    hub: Hub, source: Make, spec: ModelSpec, tmp_path: Path
+    hub: Hub, source: Make, asset: Asset, tmp_path: Path
 ) -> None:
-    found = source().resolve(spec)
+    found = source().resolve(asset)
     hub.requests.clear()
     hub.fail(SHARDS[1], Fault(pause=0.03))
     seen: list[int] = []
@@ -104,10 +104,8 @@ def test_two_processes_download_each_file_once(
     assert seen[0] < seen[-1] == found.bytes_to_stage, "who waits sees the progress of the other"
 
 
-def test_flows_in_one_process_download_each_file_once(
-    hub: Hub, source: Make, spec: ModelSpec
-) -> None:
-    found = source().resolve(spec)
+def test_flows_in_one_process_download_each_file_once(hub: Hub, source: Make, asset: Asset) -> None:
+    found = source().resolve(asset)
     hub.requests.clear()
     hub.fail(SHARDS[0], Fault(pause=0.002))
     staged: list[bool] = []
@@ -123,26 +121,26 @@ def test_flows_in_one_process_download_each_file_once(
     assert [hub.sent(name) for name in SHARDS] == [len(model()[name]) for name in SHARDS]
 
 
-def test_a_plan_does_not_wait_for_a_download(hub: Hub, source: Make, spec: ModelSpec) -> None:
-    found = source().resolve(spec)
+def test_a_plan_does_not_wait_for_a_download(hub: Hub, source: Make, asset: Asset) -> None:
+    found = source().resolve(asset)
     hub.fail(SHARDS[0], Fault(pause=0.05))
     hub.requests.clear()
     download = Thread(target=lambda: source().stage(found, lambda *_: None))
     download.start()
     until(lambda: bool(hub.requests_for(SHARDS[0])))
     hub.fail(SHARDS[0], None)
-    again = source().resolve(spec)
+    again = source().resolve(asset)
     assert download.is_alive()
     assert again == found
     download.join()
 
 
 def test_progress_is_reported_while_bytes_arrive(
-    hub: Hub, source: Make, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
+    hub: Hub, source: Make, asset: Asset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert TICK_SECONDS <= 0.5
     monkeypatch.setattr("moorage.adapters.system.parallel.TICK_SECONDS", 0.02)
-    found = source().resolve(spec)
+    found = source().resolve(asset)
     hub.fail(SHARDS[1], Fault(pause=0.02))
     seen: list[tuple[int, int]] = []
     source().stage(found, lambda done, total: seen.append((done, total)))

@@ -43,13 +43,13 @@ def test_a_neighbour_lends_only_once_the_helper_is_there_that_asks_it(
             done.append("staging")
 
         def stage(self, *_: Any) -> Staged:
-            return Staged(path="/srv/models/x")
+            return Staged(path="/srv/models/x", brought={}, helper="helper:1")
 
     monkeypatch.setattr(bringing, "ensure_helper_image", have_helper)
     monkeypatch.setattr(bringing, "lend_model", lend_model)
     monkeypatch.setattr(bringing, "HostStore", Store)
     delivery = bringing.Delivery(a_model(), TARGET, "/srv/models/models", [], LENDER)
-    bringing.bring(delivery, lambda *_: None, deadline_seconds=5)
+    bringing.bring(delivery, lambda *_: None, deadline_seconds=5, say=print)
     assert done == ["image on gpu-2", "gpu-1 lends", "staging", "gpu-1 ends"]
 
 

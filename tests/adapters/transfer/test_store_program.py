@@ -11,7 +11,7 @@ import pytest
 
 from moorage.adapters.sources.store import Manifest, ModelStore
 from moorage.adapters.system.settings import Settings
-from moorage.adapters.transfer import bundle, checksum, file_checks
+from moorage.adapters.transfer import bundle, file_checks
 from moorage.adapters.transfer import store_program as keeper
 from moorage.adapters.transfer.store_cleanup import OwnStore, RemoteStore, prune, stores_of
 from moorage.inventory.clusters import RayCluster
@@ -130,7 +130,7 @@ def test_it_does_the_same_as_a_program(tmp_path: Path, store: OwnStore) -> None:
             sys.executable,
             "-I",
             "-c",
-            bundle(keeper, checksum, file_checks),
+            bundle(keeper),
             "list",
             str(tmp_path),
             "[]",
