@@ -4,6 +4,7 @@ import io
 import shlex
 import tarfile
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import PurePosixPath
 from typing import Any
@@ -26,6 +27,9 @@ SECRETS_FILE = "/run/moorage/secrets"
 """Path in the container's own layer, which survives restarts, unlike a memory file system."""
 
 SHELL = "/bin/sh"
+
+MOST_PACKED = 2**20
+"""Most bytes to keep of a file in an image."""
 
 
 def container_arguments(spec: ContainerSpec) -> dict[str, Any]:
@@ -200,14 +204,20 @@ def _owner(container: Container) -> tuple[int, int]:
 def _users(container: Container) -> list[str]:
     if (packed := _packed_file(container, "/etc/passwd")) is None:
         return []
-    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+    # One that is longer than what was kept names nobody.
+    with suppress(tarfile.TarError), tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         file = archive.extractfile(archive.getmembers()[0])
         return file.read().decode(errors="replace").splitlines() if file else []
+    return []
 
 
 def _packed_file(container: Container, path: str) -> bytes | None:
+    """The start of an archive with the file; None = there is no such file."""
     try:
         packed, _ = container.get_archive(path)
     except NotFound:
         return None
-    return b"".join(packed)
+    found = bytearray()
+    for part in packed:  # to the end, otherwise the connection could not be reused
+        found += part[: MOST_PACKED - len(found)]
+    return bytes(found)

@@ -79,10 +79,11 @@ def read_config(directory: Path, *, trust_remote_code: bool) -> tuple[Config, st
 
 
 def import_transformers() -> None:
-    """Import transformers' configuration module, if installed; that takes seconds."""
+    """Import transformers' configuration module, if it is installed and works; takes seconds."""
     if find_spec("transformers") is None:
         return
-    with _without_torch():
+    # It refuses versions of its own needs; most models are read without it.
+    with suppress(Exception), _without_torch():
         given = os.environ.get(NO_ADVICE)
         os.environ[NO_ADVICE] = "1"
         try:

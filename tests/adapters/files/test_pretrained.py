@@ -203,3 +203,16 @@ def test_a_command_is_not_told_that_torch_is_not_there() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True
     )
     assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_a_transformers_that_refuses_its_own_needs_is_not_imported(tmp_path: Path) -> None:
+    broken = tmp_path / "transformers"
+    broken.mkdir()
+    (broken / "__init__.py").write_text("raise ImportError('huggingface-hub<2 is required')")
+    program = "from moorage.adapters.files.pretrained import import_transformers as go; go()"
+    subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        timeout=120,
+        check=True,
+    )
