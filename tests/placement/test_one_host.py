@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from moorage.inventory.snapshot import HostSnapshot
 from moorage.memory.demand import memory_model
 from moorage.models.profile import derive_profile
 from moorage.placement.demand import Split
-from moorage.placement.memory import ExactOrEstimatedMemory
+from moorage.placement.memory import exact_or_estimated
 from moorage.placement.request import Request
 from moorage.placement.strategies import one_host
 from moorage.spec import EngineName
@@ -35,7 +36,7 @@ def by_rules(name: str, engine: str, args: str) -> Request:
     spec = a_spec(engine={"name": engine, "args": [args]}, context=8192)
     model = a_model(config=config, headers=headers)
     profile = derive_profile(spec, model)
-    memory = ExactOrEstimatedMemory(memory_model(spec, model, profile), profile)
+    memory = partial(exact_or_estimated, memory_model(spec, model, profile).need, profile, 0)
     return a_request(spec, profile, ENGINES[EngineName(engine)], memory)
 
 
