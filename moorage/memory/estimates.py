@@ -138,7 +138,7 @@ def _term(
         size, reason = estimate() if stated is None else (int(stated), f"memory.{name} in the spec")
     except Refusal as why:
         raise unknown(f"no estimate of {name}: {why}; `memory.{name}` states its bytes") from None
-    return Term(name=name, bytes=size, exact=False, inside=inside, reason=reason)
+    return Term.estimate(name, size, reason, inside=inside)
 
 
 def _graph_terms(setup: EngineSetup, caches: bool) -> tuple[Term, ...]:

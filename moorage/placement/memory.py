@@ -76,12 +76,12 @@ def estimated_memory(
     rest = (weights, weights // 5 + OVERHEAD)
     graphs = OVERHEAD * may_be_outside(query)
     terms = (
-        _term("weights", rest[0], f"{why}: the size of the files over the ranks"),
-        _term("activation", rest[1], "a fifth of the weights and 1 GiB"),
+        Term.estimate("weights", rest[0], f"{why}: the size of the files over the ranks"),
+        Term.estimate("activation", rest[1], "a fifth of the weights and 1 GiB"),
         _estimated_cache(profile, query, query.total - sum(rest)),
-        _term("cuda_graphs", graphs, "on top of the share in some versions", inside=False),
-        _term("context", CONTEXT, "the driver's context of one process", inside=False),
-        _term("nccl", NCCL * (query.ranks > 1), "between ranks", inside=False),
+        Term.estimate("cuda_graphs", graphs, "on top of the share in some versions", inside=False),
+        Term.estimate("context", CONTEXT, "the driver's context of one process", inside=False),
+        Term.estimate("nccl", NCCL * (query.ranks > 1), "between ranks", inside=False),
     )
     return Need.for_query(query, tuple(term for term in terms if term.bytes))
 
@@ -90,16 +90,16 @@ def _estimated_cache(profile: ModelProfile, query: MemoryQuery, left: int) -> Te
     each, heads = profile.kv_bytes_per_token, profile.kv_heads
     if not each or not heads:
         rest = max(0, int(left - (1 - SHARE_WHEN_UNKNOWN) * left))
-        return _term("kv_cache", rest, "the cache of this model is unknown: what is left")
+        return Term.estimate("kv_cache", rest, "the cache of this model is unknown: what is left")
     tokens = query.tokens * query.concurrency
     size = ceil(each * tokens / min(query.tensor, heads) / query.pipeline)
-    return _term("kv_cache", size, f"{tokens} tokens x {each} B over the ranks")
+    return Term.estimate("kv_cache", size, f"{tokens} tokens x {each} B over the ranks")
 
 
 def stated_memory(claim: int, query: MemoryQuery) -> Need:
     """The bytes that the spec states for each accelerator; nothing is derived."""
     return Need.for_query(
-        query, (_term("stated", claim, "memory.claim in the spec"),), stated=claim
+        query, (Term.estimate("stated", claim, "memory.claim in the spec"),), stated=claim
     )
 
 
@@ -108,7 +108,9 @@ def with_server(engine: Memory, size: int, query: MemoryQuery) -> Need | Refusal
     need = engine(query)
     if isinstance(need, Refusal):
         return need
-    server = _term("server", size, "the driver's context of the server, and its pool", inside=False)
+    server = Term.estimate(
+        "server", size, "the driver's context of the server, and its pool", inside=False
+    )
     return need.model_copy(update={"terms": (*need.terms, server)})
 
 
@@ -120,10 +122,6 @@ def exact_or_estimated(
     if not isinstance(answer, Refusal) or answer.reason != Reason.UNKNOWN:
         return answer
     return estimated_memory(profile, f"not exact ({answer.note})", companion_bytes, query)
-
-
-def _term(name: str, size: int, reason: str, *, inside: bool = True) -> Term:
-    return Term(name=name, bytes=size, exact=False, inside=inside, reason=reason)
 
 
 @dataclass(frozen=True)
