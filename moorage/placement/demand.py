@@ -82,21 +82,23 @@ class Demand:
         self.memory, self.request, self.versions = memory, request, versions or {}
         self._answers: dict[tuple[AcceleratorKind, Split, int], Allocation | Refusal] = {}
 
-    def least(self, kind: AcceleratorKind, split: Split) -> Allocation | None:
-        """The smallest allocation that serves the request; None = impossible."""
-        return self._allocation(kind, split, self.request.least_context)
+    def least(self, kind: AcceleratorKind, split: Split) -> Allocation | Refusal:
+        """The smallest allocation that serves the request."""
+        return self._answer(kind, split, self.request.least_context)
 
-    def full(self, kind: AcceleratorKind, split: Split) -> Allocation | None:
-        """The allocation that serves the whole context; None = impossible."""
-        return self._allocation(kind, split, self.request.context)
+    def full(self, kind: AcceleratorKind, split: Split) -> Allocation | Refusal:
+        """The allocation that serves the whole context."""
+        return self._answer(kind, split, self.request.context)
 
     def fitted(self, kind: AcceleratorKind, split: Split, budget: int) -> Allocation:
         """The allocation for the longest context within a budget of bytes on each accelerator."""
 
         def fits(tokens: int) -> bool:
-            one = self._allocation(kind, split, tokens)
+            one = self._answer(kind, split, tokens)
+            if isinstance(one, Refusal):
+                return False
             # A claim stated by the user must also be large enough for its own parts.
-            return one is not None and one.bytes <= budget and one.need.fits(kind.total, budget)
+            return one.bytes <= budget and one.need.fits(kind.total, budget)
 
         answer = self._answer(kind, split, self.request.served_context(fits))
         if isinstance(answer, Refusal):
@@ -109,12 +111,6 @@ class Demand:
             return answer
         return self._with_states(kind, split, answer)
 
-    def refusal(self, kind: AcceleratorKind, split: Split, *, full: bool = False) -> Refusal | None:
-        """Why no allocation serves the request, or, with `full`, the whole context."""
-        tokens = self.request.context if full else self.request.least_context
-        answer = self._answer(kind, split, tokens)
-        return answer if isinstance(answer, Refusal) else None
-
     def uneven(self, ranks: int) -> str:
         """Why this number of tensor-parallel ranks cannot share the heads; empty = it can."""
         heads = {"attention": self.request.attention_heads, "vision": self.request.vision_heads}
@@ -122,10 +118,6 @@ class Demand:
             if number % ranks:
                 return f"{ranks} do not divide {number} {name} heads"
         return ""
-
-    def _allocation(self, kind: AcceleratorKind, split: Split, tokens: int) -> Allocation | None:
-        answer = self._answer(kind, split, tokens)
-        return None if isinstance(answer, Refusal) else answer
 
     def _answer(self, kind: AcceleratorKind, split: Split, tokens: int) -> Allocation | Refusal:
         key = (kind, split, tokens)

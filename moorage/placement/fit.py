@@ -126,9 +126,8 @@ def misfits(
             continue
         if overcommit and resource == Resource.ACCELERATOR and index in memory:
             continue
-        available = {Resource.RAM: room.ram, Resource.CORES: room.cores}.get(
-            resource, memory.get(index, 0)
-        )
+        others = {Resource.RAM: room.ram, Resource.CORES: room.cores}
+        available = others.get(resource, memory.get(index, 0))
         if amount > available:
             reasons.append(_short(host, resource, index, amount, available))
     reasons.append(_pool_misfit(host, room, needs))
@@ -213,9 +212,7 @@ def _port_misfit(host: HostSnapshot, port: int, amount: int) -> str:
 
 def _pool_misfit(host: HostSnapshot, room: Room, needs: dict[tuple[Resource, int], int]) -> str:
     """With unified memory, RAM and accelerators are claimed from the same bytes."""
-    memory = sum(
-        n for (kind, _), n in needs.items() if kind in (Resource.RAM, Resource.ACCELERATOR)
-    )
+    memory = sum(n for (kind, _), n in needs.items() if kind in (RAM, ACCELERATOR))
     if not host.unified_memory or memory <= room.ram:
         return ""
     return f"unified memory: {human_bytes(memory)} needed, {human_bytes(room.ram)} available"

@@ -344,7 +344,7 @@ def shortage(request: Request, views: Sequence[HostView], verdicts: Sequence[Ver
     (view,) = (view for view in views if view.host.name == nearest.host)
     for kind in view.groups:
         allocation = request.demand.least(kind, split)
-        if allocation and allocation.bytes == nearest.needed:
+        if not isinstance(allocation, Refusal) and allocation.bytes == nearest.needed:
             terms = (f"{term.name} {human_bytes(term.bytes)}" for term in allocation.need.terms)
             return (
                 f"{human_bytes(allocation.bytes)} on each of {nearest.count} x {kind} for"

@@ -39,15 +39,15 @@ def requested(*args: str, **changes: Any) -> MemoryRequest:
     return memory_request(a_spec(engine={"args": list(args)}, **changes), a_profile(**context))
 
 
-def allocated(answer: Allocation | None) -> Allocation:
-    assert answer
+def allocated(answer: Allocation | Refusal) -> Allocation:
+    assert isinstance(answer, Allocation)
     return answer
 
 
 def refused(demand: Demand, *, full: bool = False) -> str:
     answer = demand.full(H100, ONE) if full else demand.least(H100, ONE)
-    assert answer is None
-    return str(demand.refusal(H100, ONE, full=full))
+    assert isinstance(answer, Refusal)
+    return str(answer)
 
 
 @pytest.mark.parametrize(
@@ -133,8 +133,8 @@ def test_ranks_share_all_heads_evenly(ranks: int, reason: str) -> None:
     )
     assert demand.uneven(ranks).startswith(reason)
     assert bool(demand.uneven(ranks)) is bool(reason)
-    assert (demand.least(H100, Split(tensor=ranks)) is None) is bool(reason)
-    assert demand.least(H100, Split(pipeline=3))
+    assert isinstance(demand.least(H100, Split(tensor=ranks)), Refusal) is bool(reason)
+    assert allocated(demand.least(H100, Split(pipeline=3)))
 
 
 def test_least_and_full_are_the_claims_of_the_shortest_and_the_whole_context() -> None:
@@ -207,7 +207,7 @@ class TestStatedShare:
 
     def test_the_context_is_what_the_share_holds(self) -> None:
         demand = Demand(stated_memory(), MemoryRequest(context=LONG, utilization=0.25))
-        assert demand.full(H100, ONE) is None
+        assert isinstance(demand.full(H100, ONE), Refusal)
         allocation = demand.fitted(H100, ONE, 80 * GIB)
         assert allocation.bytes == 20 * GIB
         assert 80_000 < allocation.tokens <= 81_920
