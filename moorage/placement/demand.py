@@ -13,6 +13,7 @@ from moorage.memory.demand import MemoryModel
 from moorage.memory.kv import keeps_states
 from moorage.memory.need import CpuNeed, MemoryQuery, Need, largest
 from moorage.memory.refusal import caught
+from moorage.memory.sizing import Sizeable
 from moorage.memory.static_part import (
     FRACTION,
     before_loading,
@@ -25,7 +26,6 @@ from moorage.placement.engine import EngineTraits
 from moorage.placement.engine_versions import Versions, engine_versions
 from moorage.placement.memory import (
     CalibratedMemory,
-    ExactMemory,
     Memory,
     MemoryRequest,
     estimated_memory,
@@ -221,7 +221,7 @@ class Subject:
 
     spec: ModelSpec
     profile: ModelProfile
-    memory: ExactMemory | None = None
+    memory: Sizeable | None = None
     staged: str = ""
     companion_bytes: int = 0
     adapter_bytes: int = 0

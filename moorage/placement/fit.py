@@ -17,7 +17,7 @@ Amounts = dict[int | Resource, int]
 
 NOTHING: Amounts = {}
 
-MOST_PORTS = 2**16
+ALL_PORTS = 2**16
 
 
 @dataclass(slots=True)
@@ -156,7 +156,7 @@ def free_block(
     hosts: Sequence[HostSnapshot], count: int, taken: Sequence[int] = ()
 ) -> Sequence[int]:
     """The lowest consecutive ports that are free on all hosts; none = there are not so many."""
-    common = set.intersection(*(set(free_ports(host, MOST_PORTS, taken)) for host in hosts))
+    common = set.intersection(*(set(free_ports(host, ALL_PORTS, taken)) for host in hosts))
     blocks = (range(port, port + count) for port in sorted(common))
     return next((block for block in blocks if common.issuperset(block)), ())
 

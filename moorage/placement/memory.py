@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Protocol
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Reason, Refusal
@@ -22,7 +21,8 @@ from moorage.memory.demand import memory_model
 from moorage.memory.estimates import CONTEXT, NCCL
 from moorage.memory.gguf import gguf_memory
 from moorage.memory.graph_place import may_be_outside
-from moorage.memory.need import CpuNeed, MemoryQuery, Need, Term, largest
+from moorage.memory.need import MemoryQuery, Need, Term, largest
+from moorage.memory.sizing import Sizeable
 from moorage.memory.stated_options import wanted_concurrency
 from moorage.memory.static_part import FRACTION
 from moorage.models.files import GGUF
@@ -35,17 +35,7 @@ Memory = Callable[[MemoryQuery], Need | Refusal]
 """Computes the memory of one rank on an accelerator, or why there is no answer."""
 
 
-class ExactMemory(Protocol):
-    """Computes the memory by the engine's own rules, on accelerators and on CPU."""
-
-    def need(self, query: MemoryQuery) -> Need | Refusal:
-        """Memory of one rank on an accelerator, or why there is no answer."""
-
-    def cpu_need(self, *, tokens: int, concurrency: int = 1, ranks: int = 1) -> CpuNeed | Refusal:
-        """The RAM that the engine needs on each of `ranks` hosts, or why it is unknown."""
-
-
-def memory_of(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -> ExactMemory:
+def memory_of(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -> Sizeable:
     """The memory model of a resolved model: llama.cpp's rules for GGUF, else vLLM's.
 
     Raises:
