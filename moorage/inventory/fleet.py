@@ -280,13 +280,9 @@ class Fleet(InputValue):
 
 
 def at_site(fleet: Fleet, site: str) -> Fleet:
-    """The hosts of a fleet that a site can reach, as a fleet.
+    """The hosts of a fleet that a site can reach: its own, and those without a site.
 
-    Args:
-        site: Where the flow runs; empty = this machine can reach all hosts.
-
-    Returns:
-        The hosts of that site and those without a site, such as this machine.
+    Without a site, this machine can reach all hosts.
 
     Raises:
         Failure: `BAD_FLEET` when no host remains.

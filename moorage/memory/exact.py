@@ -128,7 +128,6 @@ class Pool(Value):
     """The KV cache of an engine.
 
     Attributes:
-        blocks: Blocks of the pool.
         stages: Bytes of the pool on one rank of each pipeline stage.
         formula: The formula of the number of blocks; empty = the size was given.
     """

@@ -39,11 +39,7 @@ Judge = Callable[[], tuple[Verdict, ...]]
 
 
 class NoFit(Failure):
-    """No host can take the model; the placement without seats says why.
-
-    Args:
-        others: Other attempts that failed, one line each.
-    """
+    """No host can take the model, as the placement says; `others` are more attempts that failed."""
 
     def __init__(self, cause: Cause, placement: Placement, others: Sequence[str] = ()) -> None:
         why = [*others, explain(placement.verdicts)]

@@ -61,9 +61,8 @@ def _refuse_all(
 ) -> Iterator[tuple[str, Verdict]]:
     """A verdict for each host that is not a candidate.
 
-    Args:
-        taken: A candidate, whose shape hosts are measured against; None = each host is measured
-            against the shape that it misses by the least.
+    It is measured against the shape of the candidate `taken`, else against the one that it misses
+    by the least.
     """
     shape = taken if taken and taken.kind and len(taken.views) == 1 else None
     cache: dict[tuple[AcceleratorKind, int], list[Shape] | Refusal] = {}
