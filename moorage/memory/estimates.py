@@ -59,7 +59,10 @@ def step_terms(setup: EngineSetup, caches: bool) -> Iterator[Term]:
     yield _term("activation", stated, lambda: activation(setup))
     yield from _graph_terms(setup, caches)
     yield _term("buffers", None, lambda: rope_buffers(setup.facts))
-    yield _term("redundancy", None, lambda: (REDUNDANCY, _why_redundant(setup)))
+    why = "held back by vLLM, and small buffers"
+    if setup.options.sglang:
+        why = "the rest of a thousandth of the accelerator, and a cache of pictures"
+    yield Term.estimate("redundancy", REDUNDANCY, why)
     if not setup.pools and stated is None:
         yield _term("sampling", None, lambda: sampling(setup), inside=False)
     if setup.options.sglang:
@@ -162,12 +165,6 @@ def _graph_terms(setup: EngineSetup, caches: bool) -> Iterator[Term]:
     if place is Place.EITHER:
         why = "as much within the share, for it may be set aside there"
         yield Term.estimate("graph_reserve", graphs.bytes, why)
-
-
-def _why_redundant(setup: EngineSetup) -> str:
-    if setup.options.sglang:
-        return "the rest of a thousandth of the accelerator, and a cache of pictures"
-    return "held back by vLLM, and small buffers"
 
 
 def _stream(setup: EngineSetup) -> int:
