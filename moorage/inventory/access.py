@@ -174,11 +174,6 @@ def access_of(address: str, ssh: SshWay | None, tls: TlsWay | None) -> Access:
     return way
 
 
-def others_can_reach(bind: str, access: Access) -> bool:
-    """Whether this machine can reach engines that listen on the address `bind` of a host."""
-    return not access.is_remote or not is_loopback(bind)
-
-
 def is_loopback(host: str) -> bool:
     """Whether only its own machine reaches an address; brackets around IPv6 are accepted."""
     try:

@@ -114,11 +114,7 @@ def judge_docker(version: str, api: str) -> Check:
 
 
 def judge_accelerators(facts: HostFacts, detect: bool = True) -> list[Check]:
-    """Whether containers can use the host's accelerators.
-
-    Args:
-        detect: Whether the survey detects them; else the fleet file lists them.
-    """
+    """Whether containers can use the accelerators; without `detect`, the fleet file lists them."""
     if not detect:
         return [fine("accelerators", "written down in the fleet file")]
     lacks_runtime = NVIDIA in facts.vendors and not any(
@@ -171,15 +167,14 @@ def judge_disks(images: int | None, models: int | None) -> list[Check]:
 
 
 def seconds_ahead(time: str, began: float, ended: float) -> float | None:
-    """How far a clock is ahead of this machine's; the time of the request is not counted.
+    """Seconds by which a clock is ahead of this machine's; None where `time` cannot be parsed.
+
+    They are negative where it is behind. The time of the request is not counted.
 
     Args:
         time: That clock's time in Docker's format: RFC 3339 with any time zone.
         began: When the request was sent, in seconds since 1970.
         ended: When the response had arrived, in seconds since 1970.
-
-    Returns:
-        Seconds, negative where the clock is behind; None where `time` cannot be parsed.
     """
     parts = TIME.match(time)
     if not parts:
@@ -202,11 +197,7 @@ def judge_clock(ahead: float) -> Check:
 
 
 def judge_bind(bind: str, port: int, trouble: str) -> Check:
-    """Whether this machine can reach engines on a host.
-
-    Args:
-        trouble: Why this machine could not reach it; empty = it could.
-    """
+    """Whether this machine can reach engines on a host; `trouble` says why not, or is empty."""
     if not trouble:
         return fine("bind", f"{bind}:{port} can be reached from here")
     return broken(
@@ -217,11 +208,7 @@ def judge_bind(bind: str, port: int, trouble: str) -> Check:
 
 
 def judge_neighbours(troubles: Mapping[str, str]) -> Check:
-    """Whether a host reaches the engines of others.
-
-    Args:
-        troubles: By name of the other host: why it could not be reached; empty = it could.
-    """
+    """Whether a host reaches the engines of others; `troubles` say why not, or are empty."""
     wrong = {name: trouble for name, trouble in troubles.items() if trouble}
     if not wrong:
         others = len(troubles) - MOST_NAMED

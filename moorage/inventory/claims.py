@@ -45,11 +45,7 @@ class Claim:
 
 
 class Capacity(Value):
-    """How much of a resource a host has for claims, claimed or not; reserves are subtracted.
-
-    Attributes:
-        index: Number of the resource, where a host has several.
-    """
+    """How much of a resource a host has for claims, claimed or not; reserves are subtracted."""
 
     resource: Resource
     index: int = 0

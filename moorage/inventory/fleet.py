@@ -17,7 +17,7 @@ from moorage.inventory.access import (
     SshWay,
     TlsWay,
     access_of,
-    others_can_reach,
+    is_loopback,
 )
 from moorage.inventory.clusters import URL_IN_WORDS, URL_PATTERN, RayCluster
 from moorage.inventory.fleet_engines import EngineVersions, ImageName
@@ -186,7 +186,7 @@ class Host(InputValue):
                 f"the accelerator index {', '.join(twice)} is used more than once: list each"
                 " accelerator once, and those of one type only"
             )
-        if not others_can_reach(self.bind, self.access):
+        if self.access.is_remote and is_loopback(self.bind):
             raise ValueError(
                 f"bind {self.bind} cannot be reached from here: name an address of {self.name}"
             )
@@ -280,13 +280,9 @@ class Fleet(InputValue):
 
 
 def at_site(fleet: Fleet, site: str) -> Fleet:
-    """The hosts of a fleet that a site can reach, as a fleet.
+    """The hosts of a fleet that a site can reach: its own, and those without a site.
 
-    Args:
-        site: Where the flow runs; empty = this machine can reach all hosts.
-
-    Returns:
-        The hosts of that site and those without a site, such as this machine.
+    Without a site, this machine can reach all hosts.
 
     Raises:
         Failure: `BAD_FLEET` when no host remains.

@@ -47,9 +47,5 @@ def is_local(source: str) -> bool:
 
 
 def model_directory(store: str, source: str, revision: str) -> str:
-    """The directory of a model.
-
-    Args:
-        revision: Commit, or fingerprint of a directory.
-    """
+    """The directory of a model; `revision` is a commit, or the fingerprint of a directory."""
     return f"{store.rstrip('/')}/{folder_name(source)}/{revision}"

@@ -143,18 +143,12 @@ class HostSnapshot(Value):
     def capacities(self) -> tuple[Capacity, ...]:
         """The memory that could be claimed without any claims: RAM, and each accelerator's."""
         ram = Capacity(resource=Resource.RAM, amount=self.ram_total - self.ram_reserve)
-        reserve = self.accelerator_reserve
-        return (
-            ram,
-            *(
-                Capacity(
-                    resource=Resource.ACCELERATOR,
-                    index=one.index,
-                    amount=one.memory_total - reserve,
-                )
-                for one in self.accelerators
-            ),
+        kind, reserve = Resource.ACCELERATOR, self.accelerator_reserve
+        memory = (
+            Capacity(resource=kind, index=one.index, amount=one.memory_total - reserve)
+            for one in self.accelerators
         )
+        return (ram, *memory)
 
     def with_claims(self, claims: tuple[Claim, ...]) -> HostSnapshot:
         """The same host with its share of these claims in place of its own."""

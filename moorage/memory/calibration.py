@@ -145,17 +145,6 @@ ROUNDING = GIB // 100
 """Bytes by which a logged size, and so a difference, may be off: logs show two decimals of GiB."""
 
 
-class Residual(Value):
-    """Measured minus predicted, in bytes of one rank; None = not measured or not predicted.
-
-    `weights` is all memory that stays allocated, except the cache and the CUDA graphs.
-    """
-
-    weights: int | None = None
-    activation: int | None = None
-    graphs: int | None = None
-
-
 class Measurement(Value):
     """Measured and predicted memory of one workload of a release.
 
@@ -172,40 +161,10 @@ class Measurement(Value):
     measured_at: datetime
 
 
-def residual(predicted: Mapping[str, int], measured: Measured) -> Residual:
-    """The error of a prediction for the settings of a measurement.
-
-    `predicted`, in bytes of one rank by term, must be uncorrected; otherwise the correction would
-    be lost. A stored prediction may already be corrected.
-    """
-    return Residual(
-        weights=_difference(predicted, STAYING, measured.consumed_bytes)
-        if measured.consumed_bytes is not None
-        else _difference(predicted, LOADED, measured.weights_bytes),
-        activation=_difference(predicted, ("activation",), measured.activation_bytes),
-        graphs=_difference(predicted, ("cuda_graphs",), charged_graphs(measured)),
-    )
-
-
-def apply(terms: Mapping[str, int], residual: Residual) -> dict[str, int]:
-    """The terms of a prediction, corrected by a measurement.
-
-    Activation and graphs become the measured values, at least 0. Weights are exact, so memory that
-    stays allocated beyond them is only added.
-    """
-    corrected = dict(terms)
-    for name, off in (("activation", residual.activation), ("cuda_graphs", residual.graphs)):
-        if off is not None and name in terms:
-            corrected[name] = max(0, terms[name] + off)
-    if "weights" in terms and (residual.weights or 0) > ROUNDING:
-        corrected["weights"] = terms["weights"] + (residual.weights or 0)
-    return corrected
-
-
 LOADED = ("weights", "buffers")
 """Terms that loading the model allocates."""
 
-STAYING = (*LOADED, "redundancy")
+STAYING: tuple[str, ...] = (*LOADED, "redundancy")
 """Terms that stay allocated next to the cache; the redundancy covers memory outside torch."""
 
 
@@ -215,10 +174,21 @@ def charged_graphs(measured: Measured) -> int | None:
     return max((size for size in sizes if size is not None), default=None)
 
 
-def _difference(
-    predicted: Mapping[str, int], names: tuple[str, ...], measured: int | None
-) -> int | None:
-    """Measured minus the sum of the terms; None if either is missing."""
-    if measured is None or names[0] not in predicted:
-        return None
-    return measured - sum(predicted.get(name, 0) for name in names)
+def corrected(terms: Mapping[str, int], measured: Measured) -> dict[str, int]:
+    """The terms of a prediction, in bytes of one rank, corrected by a measurement.
+
+    Activation and graphs become the measured values. Weights are exact, so memory that stays
+    allocated beyond them, except the cache and the graphs, is only added.
+    """
+    found = dict(terms)
+    sizes = {"activation": measured.activation_bytes, "cuda_graphs": charged_graphs(measured)}
+    for name, size in sizes.items():
+        if size is not None and name in terms:
+            found[name] = size
+    staying, names = measured.consumed_bytes, STAYING
+    if staying is None:
+        staying, names = measured.weights_bytes, LOADED
+    if staying is not None and "weights" in terms:
+        more = staying - sum(terms.get(name, 0) for name in names)
+        found["weights"] += more if more > ROUNDING else 0
+    return found

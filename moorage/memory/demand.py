@@ -81,10 +81,6 @@ class MemoryModel:
             self._needs[key] = caught(lambda: self._need(setup))
         return self._needs[key]
 
-    def weights(self, tensor: int = 1, pipeline: int = 1) -> int | Refusal:
-        """Bytes of the parameters on one rank of the heaviest pipeline stage."""
-        return caught(lambda: max(self._scale.weigh(tensor, pipeline).stages))
-
     def cpu_need(self, *, tokens: int, concurrency: int = 1, ranks: int = 1) -> CpuNeed | Refusal:
         """The RAM that vLLM needs on CPU, with one tensor-parallel rank on each host."""
         query = MemoryQuery(total=0, tokens=tokens, tensor=ranks, concurrency=concurrency)
@@ -130,13 +126,8 @@ class MemoryModel:
                 Term(name="kv_cache", bytes=cache, exact=True, reason=f"{why_cache}, whole GiB"),
                 *adapters,
                 *([draft.term(draft.weights)] if draft else []),
-                Term(name="activation", bytes=peak, exact=False, reason=why_peak),
-                Term(
-                    name="processes",
-                    bytes=PROCESSES,
-                    exact=False,
-                    reason="the engine's own processes",
-                ),
+                Term.estimate("activation", peak, why_peak),
+                Term.estimate("processes", PROCESSES, "the engine's own processes"),
             ),
         )
 
@@ -148,15 +139,13 @@ class MemoryModel:
         Raises:
             Refusal: When vLLM would not start, or the rules do not cover the model or its options.
         """
-        query, options, uncovered = setup.query, self.options, self.options.uncovered
+        options, uncovered = self.options, self.options.uncovered
         if options.attention_copies:  # the rules would divide its heads among all ranks
             raise unknown(f"{uncovered}; `memory.claim` states the bytes")
         pool = pool_for(setup)
         # Where quantised layers can be cut depends on the method, which the user may state.
         own_method = options.quantization and quantisation_method(setup.facts)
-        weighed = None
-        if not own_method:
-            weighed = self._scale.weigh(query.tensor, query.pipeline, query.data, query.versions)
+        weighed = None if own_method else self._scale.weigh(setup.query)
         if weighed is None or uncovered:
             raise unknown(f"{uncovered}; `memory.claim` states the bytes")
         return weighed, pool

@@ -30,7 +30,7 @@ class DraftNeed:
 
     def term(self, size: int) -> Term:
         """A term for `size` bytes of it."""
-        return Term(name="draft", bytes=size, exact=False, reason=self.reason)
+        return Term.estimate("draft", size, self.reason)
 
 
 def draft_need(

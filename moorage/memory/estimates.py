@@ -5,7 +5,7 @@ vLLM 0.26 on an H100 (`tests/memory/test_measured.py`), a whole claim is up to 0
 single estimate may be a quarter to four times the real size.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from moorage.common.refusal import Refusal
 from moorage.common.units import MIB, human_bytes
@@ -27,7 +27,10 @@ REDUNDANCY = 150 * MIB + 4 * MIB
 """Bytes that vLLM holds back (`v1/worker/gpu_worker.py`, 150 MiB), and its small buffers."""
 
 SLOT = 4
-"""Bytes of the place of one token in SGLang's table of requests."""
+"""Bytes of the place of one token in SGLang's table of requests, allocated beside its cache.
+
+Source: `mem_cache/memory_pool.py:ReqToTokenPool` (0.5.23).
+"""
 
 CONTEXT = 563 * MIB
 """Bytes of a CUDA context: 0.5 to 0.6 GiB on current drivers."""
@@ -50,17 +53,22 @@ ACTIVE_WHEN_UNKNOWN = 8
 EXPERT_WIDTH_KEYS = ("moe_intermediate_size", "expert_ffn_hidden_size", "ffn_hidden_size")
 
 
-def step_terms(setup: EngineSetup, caches: bool) -> tuple[Term, ...]:
+def step_terms(setup: EngineSetup, caches: bool) -> Iterator[Term]:
     """The estimates that depend on the scheduler step; graphs need a KV cache (`caches`)."""
-    stated = setup.options.stated
-    return (
-        _term("activation", stated.activation, lambda: activation(setup)),
-        *_graph_terms(setup, caches),
-        _term("buffers", None, lambda: rope_buffers(setup.facts)),
-        _term("redundancy", None, lambda: (REDUNDANCY, _why_redundant(setup))),
-        *_sampling_terms(setup),
-        *_table_terms(setup),
-    )
+    stated = setup.options.stated.activation
+    yield _term("activation", stated, lambda: activation(setup))
+    yield from _graph_terms(setup, caches)
+    yield _term("buffers", None, lambda: rope_buffers(setup.facts))
+    why = "held back by vLLM, and small buffers"
+    if setup.options.sglang:
+        why = "the rest of a thousandth of the accelerator, and a cache of pictures"
+    yield Term.estimate("redundancy", REDUNDANCY, why)
+    if not setup.pools and stated is None:
+        yield _term("sampling", None, lambda: sampling(setup), inside=False)
+    if setup.options.sglang:
+        rows, tokens = setup.batch.seqs + 1, setup.query.tokens
+        formula = f"{rows} requests x {tokens} tokens x {SLOT} B"
+        yield Term.estimate("request_table", rows * tokens * SLOT, formula)
 
 
 def outer_terms(options: MemoryOptions, ranks: int) -> tuple[Term, ...]:
@@ -138,10 +146,10 @@ def _term(
         size, reason = estimate() if stated is None else (int(stated), f"memory.{name} in the spec")
     except Refusal as why:
         raise unknown(f"no estimate of {name}: {why}; `memory.{name}` states its bytes") from None
-    return Term(name=name, bytes=size, exact=False, inside=inside, reason=reason)
+    return Term.estimate(name, size, reason, inside=inside)
 
 
-def _graph_terms(setup: EngineSetup, caches: bool) -> tuple[Term, ...]:
+def _graph_terms(setup: EngineSetup, caches: bool) -> Iterator[Term]:
     """Terms of the graphs: inside or outside the share, or both if that is uncertain.
 
     Too small a share would leave too little for the KV cache, and vLLM would not start.
@@ -149,39 +157,14 @@ def _graph_terms(setup: EngineSetup, caches: bool) -> tuple[Term, ...]:
     stated = setup.options.stated.cuda_graphs
     graphs = _term("cuda_graphs", stated, lambda: cuda_graphs(setup, caches))
     if not graphs.bytes:
-        return (graphs,)
+        yield graphs
+        return
     place, why = graph_place(setup)
     reason, inside = "; ".join(filter(None, (graphs.reason, why))), place is Place.INSIDE
-    graphs = graphs.model_copy(update={"inside": inside, "reason": reason})
-    if place is not Place.EITHER:
-        return (graphs,)
-    reserve = (graphs.bytes, "as much within the share, for it may be set aside there")
-    return graphs, _term("graph_reserve", None, lambda: reserve)
-
-
-def _sampling_terms(setup: EngineSetup) -> tuple[Term, ...]:
-    """The sampler's term; none if the engine pools, or the spec states the peak."""
-    if setup.pools or setup.options.stated.activation is not None:
-        return ()
-    return (_term("sampling", None, lambda: sampling(setup), inside=False),)
-
-
-def _table_terms(setup: EngineSetup) -> tuple[Term, ...]:
-    """SGLang's table of the cache slots of each request, which it allocates beside its cache.
-
-    Source: `mem_cache/memory_pool.py:ReqToTokenPool` (0.5.23).
-    """
-    if not setup.options.sglang:
-        return ()
-    rows, tokens = setup.batch.seqs + 1, setup.query.tokens
-    size, formula = rows * tokens * SLOT, f"{rows} requests x {tokens} tokens x {SLOT} B"
-    return (_term("request_table", None, lambda: (size, formula)),)
-
-
-def _why_redundant(setup: EngineSetup) -> str:
-    if setup.options.sglang:
-        return "the rest of a thousandth of the accelerator, and a cache of pictures"
-    return "held back by vLLM, and small buffers"
+    yield graphs.model_copy(update={"inside": inside, "reason": reason})
+    if place is Place.EITHER:
+        why = "as much within the share, for it may be set aside there"
+        yield Term.estimate("graph_reserve", graphs.bytes, why)
 
 
 def _stream(setup: EngineSetup) -> int:

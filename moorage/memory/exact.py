@@ -7,12 +7,12 @@ from moorage.common.refusal import Refusal
 from moorage.common.units import human_bytes
 from moorage.common.values import Value
 from moorage.memory.dtypes import engine_dtype, pools
-from moorage.memory.engine_setup import EngineSetup, refines_expert_blocks
+from moorage.memory.engine_setup import EngineSetup
 from moorage.memory.facts import Facts
 from moorage.memory.kv import KVKind, keeps_states
 from moorage.memory.layers import Mixer, layer_mixers, stage_layers
 from moorage.memory.lora import lora_bytes
-from moorage.memory.need import DESCRIBED, Batch, MemoryPrediction, MemoryQuery, Term
+from moorage.memory.need import Batch, MemoryPrediction, MemoryQuery, Term
 from moorage.memory.options import MemoryOptions, MemorySettings
 from moorage.memory.predict import exact_prediction
 from moorage.memory.refusal import caught, rejected, unknown
@@ -57,36 +57,31 @@ class Scale:
             headers = {k: header for k, header in headers.items() if not parse_name(k).tower}
         self._config, self._files, self._options = config, files, options
         self._tensors = Tensors(headers)
-        self._cache: dict[tuple[int, int, int, bool], RankWeights | Refusal] = {}
+        self._cache: dict[MemorySettings, RankWeights | Refusal] = {}
 
-    def weigh(
-        self,
-        tensor: int,
-        pipeline: int,
-        data: int = 1,
-        versions: tuple[str, ...] = (DESCRIBED,),
-    ) -> RankWeights:
-        """Weigh the ranks; `versions` are those of `MemoryQuery`.
+    def weigh(self, query: MemoryQuery) -> RankWeights:
+        """Weigh the ranks.
 
         Raises:
             Refusal: When the model cannot be split like this, or its tensors are unknown.
         """
-        # Of the versions, only this matters for weights.
-        key = (tensor, pipeline, data, refines_expert_blocks(versions))
-        if key not in self._cache:
-            self._cache[key] = caught(lambda: self._weigh(*key[:3], versions))
-        found = self._cache[key]
+        # Weights do not depend on the context; a context of 1 is always allowed.
+        query, step = replace(query, tokens=1), Batch(tokens=1, seqs=1)
+        settings = EngineSetup(self._config, self._options, step, query).settings()
+        if settings not in self._cache:
+            self._cache[settings] = caught(lambda: self._weigh(settings))
+        found = self._cache[settings]
         if isinstance(found, Refusal):
             raise found.with_traceback(None)
         return found
 
-    def _weigh(
-        self, tensor: int, pipeline: int, data: int, versions: tuple[str, ...]
-    ) -> RankWeights:
+    def _weigh(self, settings: MemorySettings) -> RankWeights:
         facts, lora, headers = Facts(self._config), self._options.lora, self._tensors.headers
-        settings = self._settings(tensor, pipeline, data, versions)
+        tensor, data = settings.tensor_parallel_size, settings.data_parallel_size
+        pipeline = settings.pipeline_parallel_size
         if headers:
-            stages = self._stages(settings)
+            found = exact_prediction(self._config, self._tensors, settings)
+            stages = tuple(stage.weight_bytes for stage in found.stages)
             ranks = f" over {tensor} ranks" if tensor > 1 else ""
             ranks += f", experts over {tensor * data}" if data > 1 and facts.experts else ""
             reason = f"{len(headers)} tensors{ranks}"
@@ -101,26 +96,12 @@ class Scale:
             predictor=self._predictor(facts, settings),
         )
 
-    def _settings(
-        self, tensor: int, pipeline: int, data: int, versions: tuple[str, ...]
-    ) -> MemorySettings:
-        # Weights do not depend on the context; a context of 1 is always allowed.
-        query = MemoryQuery(
-            total=0, tokens=1, tensor=tensor, pipeline=pipeline, data=data, versions=versions
-        )
-        setup = EngineSetup(self._config, self._options, Batch(tokens=1, seqs=1), query)
-        return setup.settings()
-
     def _predictor(self, facts: Facts, settings: MemorySettings) -> int:
         draft = self._options.draft
         if not (draft and draft.by_own_layers and self._tensors.headers):
             return 0
         dtype = engine_dtype(facts, pools(facts, settings.runner))
         return predictor_weights(facts, self._tensors, settings, dtype)
-
-    def _stages(self, settings: MemorySettings) -> tuple[int, ...]:
-        found = exact_prediction(self._config, self._tensors, settings)
-        return tuple(stage.weight_bytes for stage in found.stages)
 
     def _stages_of_files(
         self, facts: Facts, tensor: int, pipeline: int
@@ -147,7 +128,6 @@ class Pool(Value):
     """The KV cache of an engine.
 
     Attributes:
-        blocks: Blocks of the pool.
         stages: Bytes of the pool on one rank of each pipeline stage.
         formula: The formula of the number of blocks; empty = the size was given.
     """

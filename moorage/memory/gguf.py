@@ -128,9 +128,11 @@ class GgufMemory:
         except Refusal as refusal:
             if self._claim is None:
                 return refusal.with_traceback(None)
-            stated = _estimate("stated", self._claim, "memory.claim in the spec")
+            stated = Term.estimate("stated", self._claim, "memory.claim in the spec")
             return Need.for_query(query, (stated,), stated=self._claim)
-        driver = _estimate("context", CONTEXT, "the driver's context of one process", inside=False)
+        driver = Term.estimate(
+            "context", CONTEXT, "the driver's context of one process", inside=False
+        )
         batch = self._batch(self._length(query.tokens, query.concurrency))
         need = Need.for_query(query, (*terms, driver), batch=batch, stated=self._claim)
         taken = need.inside + need.outside
@@ -146,8 +148,8 @@ class GgufMemory:
             terms = self.terms(tokens, concurrency)
         except Refusal as refusal:
             return refusal.with_traceback(None)
-        prompts = _estimate("prompt_cache", PROMPT_CACHE, "beginnings of prompts: --cache-ram")
-        process = _estimate("processes", PROCESS, "the server itself")
+        prompts = Term.estimate("prompt_cache", PROMPT_CACHE, "beginnings of prompts: --cache-ram")
+        process = Term.estimate("processes", PROCESS, "the server itself")
         return CpuNeed(
             tokens=tokens,
             concurrency=concurrency,
@@ -236,7 +238,7 @@ class GgufMemory:
             Term(name="weights", bytes=self._weights, exact=True, reason=files),
             Term(name="kv_cache", bytes=int(sum(caches)), exact=exact, reason=cache),
             *self._companions(tokens, slots),
-            _estimate("activation", compute, formula),
+            Term.estimate("activation", compute, formula),
         )
 
     def _companions(self, tokens: int, slots: int) -> Iterator[Term]:
@@ -245,11 +247,11 @@ class GgufMemory:
             reason = f"{lora} B of tensors of LoRA adapters"
             yield Term(name="lora", bytes=lora, exact=True, reason=reason)
         if stated is not None:
-            yield _estimate("draft", stated, "memory.draft in the spec")
+            yield Term.estimate("draft", stated, "memory.draft in the spec")
         elif self._loaded.draft:
             parts = DraftMemory(self._loaded.draft, self._arguments).terms(tokens, slots)
             reason = " + ".join(f"{part.name} {part.bytes} B" for part in parts)
-            yield _estimate("draft", sum(part.bytes for part in parts), reason)
+            yield Term.estimate("draft", sum(part.bytes for part in parts), reason)
 
     def _cache_type(self, part: str) -> str:
         return self._arguments.value(*CACHE_TYPES[part]) or CACHE_TYPE
@@ -366,7 +368,3 @@ def _takes_whole_inputs(
 
 def _part(term: Term, size: int, reason: str) -> Term:
     return term.model_copy(update={"bytes": size, "reason": reason})
-
-
-def _estimate(name: str, size: int, reason: str, *, inside: bool = True) -> Term:
-    return Term(name=name, bytes=size, exact=False, inside=inside, reason=reason)

@@ -67,6 +67,11 @@ class Term(Value):
     inside: bool = True
     reason: str
 
+    @classmethod
+    def estimate(cls, name: str, size: int, reason: str, *, inside: bool = True) -> Term:
+        """A term that is estimated or stated."""
+        return cls(name=name, bytes=size, exact=False, inside=inside, reason=reason)
+
 
 class GroupMemory(Value):
     """Layers that share one block table.

@@ -35,8 +35,8 @@ REPORTED_MIB = {
     "AMD Instinct MI300X": 196_592,
 }
 
-
 Sizeable = MemoryModel | GgufMemory
+"""A model whose memory follows from its engine's own rules."""
 
 
 class Device(Value):

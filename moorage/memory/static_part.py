@@ -11,9 +11,6 @@ FRACTION = "--mem-fraction-static"
 LATER = ("activation", "cuda_graphs", "buffers", "sampling", "request_table")
 """Terms that SGLang takes after it has sized its cache (0.5.23)."""
 
-SPARE = ("redundancy",)
-"""Terms that SGLang does not need to start."""
-
 
 def before_loading(need: Need) -> int:
     """Bytes that are taken before SGLang measures what is free."""
@@ -27,7 +24,7 @@ def after_cache(need: Need) -> int:
 
 def least_static(need: Need) -> int:
     """Bytes that weights, adapters, draft model and cache take at least."""
-    spare = (*LATER, *SPARE)
+    spare = (*LATER, "redundancy")  # SGLang does not need the last to start
     return sum(term.bytes for term in need.terms if term.inside and term.name not in spare)
 
 

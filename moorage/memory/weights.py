@@ -100,19 +100,12 @@ class Tensors:
         self.headers = headers
         self._kinds: tuple[Counter[Kind], Counter[Kind]] | None = None
 
-    def kinds(self, facts: Facts) -> Counter[Kind]:
-        """The number of parameters of each kind that the engine creates.
+    def kinds(self, facts: Facts) -> tuple[Counter[Kind], Counter[Kind]]:
+        """The number of parameters of each kind: of the model, and of the layers that draft.
 
         Raises:
             Refusal: When there are no headers, or more kinds than any model has.
         """
-        return self._counted(facts)[0].copy()
-
-    def predictor_kinds(self, facts: Facts) -> Counter[Kind]:
-        """The same for the layers that draft, which are only created for that."""
-        return self._counted(facts)[1]
-
-    def _counted(self, facts: Facts) -> tuple[Counter[Kind], Counter[Kind]]:
         if not self.headers:
             raise unknown("there are no tensor headers")
         if self._kinds is None:
@@ -129,7 +122,7 @@ def stage_weights(
 ) -> tuple[int, ...]:
     """Bytes of the parameters on one rank of each pipeline stage; `stages` are ranges of layers."""
     require_known(facts)
-    counts = tensors.kinds(facts)
+    counts = tensors.kinds(facts)[0].copy()
     packed = any(kind.name.leaf == "weight_packed" for kind in counts)
     counts.update(_unlisted_head(facts, counts))
     tied = _is_tied(facts, counts)
@@ -148,7 +141,7 @@ def stage_weights(
 
 def predictor_weights(facts: Facts, tensors: Tensors, settings: MemorySettings, dtype: str) -> int:
     """Bytes on one rank of the layers that draft (MTP); a module without a rule counts whole."""
-    counts, total = tensors.predictor_kinds(facts), 0
+    counts, total = tensors.kinds(facts)[1], 0
     packed = any(kind.name.leaf == "weight_packed" for kind in counts)
     for kind, count in counts.items():
         split = split_of(kind.name, facts.model_type) or Split.WHOLE
@@ -161,7 +154,6 @@ def predictor_weights(facts: Facts, tensors: Tensors, settings: MemorySettings, 
 def _count(
     facts: Facts, tensors: Mapping[str, TensorHeader]
 ) -> tuple[Counter[Kind], Counter[Kind]]:
-    """Parameters of the model, and of the layers that draft."""
     found: Counter[Kind] = Counter()
     for (text, header), number in _without_experts(tensors, facts.experts).items():
         found[Kind(parse_name(text), header)] += number

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil
 
 from moorage.common.refusal import Reason, Refusal
@@ -11,6 +12,8 @@ from moorage.memory.calibration import Measurement
 from moorage.memory.demand import MemoryModel
 from moorage.memory.kv import keeps_states
 from moorage.memory.need import CpuNeed, MemoryQuery, Need, largest
+from moorage.memory.refusal import caught
+from moorage.memory.sizing import Sizeable
 from moorage.memory.static_part import (
     FRACTION,
     before_loading,
@@ -23,14 +26,13 @@ from moorage.placement.engine import EngineTraits
 from moorage.placement.engine_versions import Versions, engine_versions
 from moorage.placement.memory import (
     CalibratedMemory,
-    EstimatedMemory,
-    ExactMemory,
-    ExactOrEstimatedMemory,
     Memory,
     MemoryRequest,
-    ServerMemory,
-    StatedMemory,
+    estimated_memory,
+    exact_or_estimated,
     memory_request,
+    stated_memory,
+    with_server,
 )
 from moorage.placement.view import AcceleratorKind
 from moorage.spec import EngineName, ModelSpec, Policy
@@ -80,21 +82,23 @@ class Demand:
         self.memory, self.request, self.versions = memory, request, versions or {}
         self._answers: dict[tuple[AcceleratorKind, Split, int], Allocation | Refusal] = {}
 
-    def least(self, kind: AcceleratorKind, split: Split) -> Allocation | None:
-        """The smallest allocation that serves the request; None = impossible."""
-        return self._allocation(kind, split, self.request.least_context)
+    def least(self, kind: AcceleratorKind, split: Split) -> Allocation | Refusal:
+        """The smallest allocation that serves the request."""
+        return self._answer(kind, split, self.request.least_context)
 
-    def full(self, kind: AcceleratorKind, split: Split) -> Allocation | None:
-        """The allocation that serves the whole context; None = impossible."""
-        return self._allocation(kind, split, self.request.context)
+    def full(self, kind: AcceleratorKind, split: Split) -> Allocation | Refusal:
+        """The allocation that serves the whole context."""
+        return self._answer(kind, split, self.request.context)
 
     def fitted(self, kind: AcceleratorKind, split: Split, budget: int) -> Allocation:
         """The allocation for the longest context within a budget of bytes on each accelerator."""
 
         def fits(tokens: int) -> bool:
-            one = self._allocation(kind, split, tokens)
+            one = self._answer(kind, split, tokens)
+            if isinstance(one, Refusal):
+                return False
             # A claim stated by the user must also be large enough for its own parts.
-            return one is not None and one.bytes <= budget and one.need.fits(kind.total, budget)
+            return one.bytes <= budget and one.need.fits(kind.total, budget)
 
         answer = self._answer(kind, split, self.request.served_context(fits))
         if isinstance(answer, Refusal):
@@ -107,12 +111,6 @@ class Demand:
             return answer
         return self._with_states(kind, split, answer)
 
-    def refusal(self, kind: AcceleratorKind, split: Split, *, full: bool = False) -> Refusal | None:
-        """Why no allocation serves the request, or, with `full`, the whole context."""
-        tokens = self.request.context if full else self.request.least_context
-        answer = self._answer(kind, split, tokens)
-        return answer if isinstance(answer, Refusal) else None
-
     def uneven(self, ranks: int) -> str:
         """Why this number of tensor-parallel ranks cannot share the heads; empty = it can."""
         heads = {"attention": self.request.attention_heads, "vision": self.request.vision_heads}
@@ -121,19 +119,11 @@ class Demand:
                 return f"{ranks} do not divide {number} {name} heads"
         return ""
 
-    def _allocation(self, kind: AcceleratorKind, split: Split, tokens: int) -> Allocation | None:
-        answer = self._answer(kind, split, tokens)
-        return None if isinstance(answer, Refusal) else answer
-
     def _answer(self, kind: AcceleratorKind, split: Split, tokens: int) -> Allocation | Refusal:
         key = (kind, split, tokens)
         answer = self._answers.get(key)
         if answer is None:
-            try:
-                answer = self._allocate(kind, split, tokens)
-            except Refusal as refusal:
-                answer = refusal.with_traceback(None)
-            self._answers[key] = answer
+            answer = self._answers[key] = caught(lambda: self._allocate(*key))
         return answer
 
     def _with_states(
@@ -146,11 +136,11 @@ class Demand:
 
         def fits(requests: int) -> bool:
             # The need for more requests also counts what a larger step takes besides its cache.
-            more = self.memory.need(replace(query, concurrency=requests))
+            more = self.memory(replace(query, concurrency=requests))
             return isinstance(more, Need) and more.inside + more.outside <= allocation.bytes
 
         most = largest(fits, MOST_REQUESTS)
-        full = self.memory.need(replace(query, concurrency=most or query.concurrency))
+        full = self.memory(replace(query, concurrency=most or query.concurrency))
         if isinstance(full, Refusal):
             return allocation
         return replace(allocation, need=need.model_copy(update={"batch": full.batch}))
@@ -171,7 +161,7 @@ class Demand:
     def _allocate(self, kind: AcceleratorKind, split: Split, tokens: int) -> Allocation:
         if uneven := self.uneven(split.tensor):
             raise Refusal(Reason.PARALLELISM, uneven)
-        need = self.memory.need(self._query(kind, split, tokens))
+        need = self.memory(self._query(kind, split, tokens))
         if isinstance(need, Refusal):
             raise Refusal(Reason.ENGINE, need.note)
         if obstacle := self._obstacle(need, kind.total):
@@ -231,7 +221,7 @@ class Subject:
 
     spec: ModelSpec
     profile: ModelProfile
-    memory: ExactMemory | None = None
+    memory: Sizeable | None = None
     staged: str = ""
     companion_bytes: int = 0
     adapter_bytes: int = 0
@@ -248,25 +238,26 @@ class Subject:
             wanted = replace(wanted, attention_heads=0, vision_heads=0)
         versions = engine_versions(self.spec, engine, fleet)
         of_vllm = {kind: engine.vllm_versions(those) for kind, those in versions.items()}
+        claim = self.spec.memory.claim
+        if claim is not None and not (engine.predictable and self.memory):
+            return Demand(partial(stated_memory, int(claim)), wanted, of_vllm)
         memory = self._memory(engine, fleet, versions)
-        if (size := engine.server_bytes(self.spec)) and not isinstance(memory, StatedMemory):
-            memory = ServerMemory(memory, size)
+        if size := engine.server_bytes(self.spec):
+            memory = partial(with_server, memory, size)
         return Demand(memory, wanted, of_vllm)
 
     def _memory(
         self, engine: EngineTraits, fleet: FleetSnapshot | None, versions: Mapping[str, Versions]
     ) -> Memory:
-        """The most exact memory model available: calibrated, exact, estimated or stated."""
+        """The most exact memory model available: calibrated, exact or estimated."""
         spec, profile, memory = self.spec, self.profile, self.memory
-        if spec.memory.claim is not None and not (engine.predictable and self.memory):
-            return StatedMemory(int(spec.memory.claim))
         if not engine.predictable:
-            return EstimatedMemory(profile, f"the engine is {engine.name}")
+            return partial(estimated_memory, profile, f"the engine is {engine.name}", 0)
         if memory is None:
-            return EstimatedMemory(profile, "no tensor headers", self.companion_bytes)
+            return partial(estimated_memory, profile, "no tensor headers", self.companion_bytes)
         if isinstance(memory, MemoryModel) and engine.name == EngineName.SGLANG:
             memory = memory.of_sglang()
-        known = ExactOrEstimatedMemory(memory, profile, self.companion_bytes)
+        known = partial(exact_or_estimated, memory.need, profile, self.companion_bytes)
         if not isinstance(memory, MemoryModel):
             return known
         configured = fleet.engine_versions(engine.name).default_version if fleet else ""
@@ -275,7 +266,7 @@ class Subject:
         version = (running.pop() if len(running) == 1 else "") or likely
         given = spec.engine.arguments.words
         arguments = (*engine.memory_arguments(spec, memory.options.lora), *given)
-        return CalibratedMemory(known, profile, engine.name, version, arguments, self.measured)
+        return CalibratedMemory(known, profile, engine.name, version, arguments, self.measured).need
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,16 +52,14 @@ class Verdict:
     @property
     def detail(self) -> str:
         """The reason with its numbers, or the score."""
-        if self.refusal is None:
-            scored = self.needed or self.score or self.points
-            score = f"score {self.score:.1f}" if scored else ""
-            return "; ".join(part for part in (self._numbers(), self.note, score) if part)
-        words = [part for part in (self._numbers(), self.note) if part]
-        if self.held_by:
+        last = ""
+        if self.refusal is None and (self.needed or self.score or self.points):
+            last = f"score {self.score:.1f}"
+        elif self.refusal and self.held_by:
             more = len(self.held_by) - MOST_NAMED
             names = ", ".join(self.held_by[:MOST_NAMED])
-            words.append(f"held by {names}{f' and {more} more' if more > 0 else ''}")
-        return "; ".join(words)
+            last = f"held by {names}{f' and {more} more' if more > 0 else ''}"
+        return "; ".join(filter(None, (self._numbers(), self.note, last)))
 
     def _numbers(self) -> str:
         if not self.needed:
@@ -73,12 +71,6 @@ class Verdict:
             return f"RAM: {numbers}"
         of = f" (of {self.there})" if self.there else ""
         return f"{numbers} on each of {self.count}{of}"
-
-
-def count_refusals(verdicts: Iterable[Verdict]) -> dict[Reason, int]:
-    """The number of hosts refused for each reason, the largest first."""
-    counts = Counter(verdict.refusal for verdict in verdicts if verdict.refusal)
-    return dict(counts.most_common())
 
 
 MOST_SHOWN = 12
@@ -102,11 +94,11 @@ def nearest_miss(verdicts: Sequence[Verdict]) -> str:
 
 def summary(verdicts: Sequence[Verdict]) -> list[str]:
     """One line that counts the hosts by reason; empty for a single host, or without refusals."""
-    counts = count_refusals(verdicts)
+    counts = Counter(verdict.refusal for verdict in verdicts if verdict.refusal)
     if len(verdicts) < 2 or not counts:
         return []
-    parts = [f"{number} {reason}" for reason, number in counts.items()]
-    return [f"{sum(counts.values())} of {len(verdicts)} hosts refused: {', '.join(parts)}"]
+    parts = [f"{number} {reason}" for reason, number in counts.most_common()]
+    return [f"{counts.total()} of {len(verdicts)} hosts refused: {', '.join(parts)}"]
 
 
 def troubles(hosts: Iterable[HostSnapshot]) -> tuple[str, ...]:

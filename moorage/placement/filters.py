@@ -46,7 +46,9 @@ class Filters:
         self._ports = 1 + len(self._services)
         placement, port = request.spec.placement, request.spec.port
         by_rules = by_baseline_rules(request.spec)
-        self._ram = {} if by_rules or self._on_cpu else _ram_by_type(request)
+        # Bytes of RAM that any seat needs, by accelerator type, whatever memory it claims.
+        types = () if by_rules or self._on_cpu else request.engine.accelerator_types
+        self._ram = {kind: request.ram_for(kind, 0) for kind in types}
         table: tuple[tuple[bool, Callable[[HostView], HostView]], ...] = (
             (True, self._is_reachable),
             (bool(placement.host_labels), self._has_labels),
@@ -228,11 +230,6 @@ class Filters:
         if not view.groups:
             raise Refusal(Reason.NO_ACCELERATOR, "the baseline places on accelerators only")
         return view
-
-
-def _ram_by_type(request: Request) -> dict[str, int]:
-    """Bytes of RAM that any seat needs, by accelerator type, whatever memory it claims."""
-    return {kind: request.ram_for(kind, 0) for kind in request.engine.accelerator_types}
 
 
 def _names(accelerators: Iterable[tuple[str, int]]) -> str:

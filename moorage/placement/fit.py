@@ -17,7 +17,7 @@ Amounts = dict[int | Resource, int]
 
 NOTHING: Amounts = {}
 
-MOST_PORTS = 2**16
+ALL_PORTS = 2**16
 
 
 @dataclass(slots=True)
@@ -126,9 +126,8 @@ def misfits(
             continue
         if overcommit and resource == Resource.ACCELERATOR and index in memory:
             continue
-        available = {Resource.RAM: room.ram, Resource.CORES: room.cores}.get(
-            resource, memory.get(index, 0)
-        )
+        others = {Resource.RAM: room.ram, Resource.CORES: room.cores}
+        available = others.get(resource, memory.get(index, 0))
         if amount > available:
             reasons.append(_short(host, resource, index, amount, available))
     reasons.append(_pool_misfit(host, room, needs))
@@ -157,7 +156,7 @@ def free_block(
     hosts: Sequence[HostSnapshot], count: int, taken: Sequence[int] = ()
 ) -> Sequence[int]:
     """The lowest consecutive ports that are free on all hosts; none = there are not so many."""
-    common = set.intersection(*(set(free_ports(host, MOST_PORTS, taken)) for host in hosts))
+    common = set.intersection(*(set(free_ports(host, ALL_PORTS, taken)) for host in hosts))
     blocks = (range(port, port + count) for port in sorted(common))
     return next((block for block in blocks if common.issuperset(block)), ())
 
@@ -213,9 +212,7 @@ def _port_misfit(host: HostSnapshot, port: int, amount: int) -> str:
 
 def _pool_misfit(host: HostSnapshot, room: Room, needs: dict[tuple[Resource, int], int]) -> str:
     """With unified memory, RAM and accelerators are claimed from the same bytes."""
-    memory = sum(
-        n for (kind, _), n in needs.items() if kind in (Resource.RAM, Resource.ACCELERATOR)
-    )
+    memory = sum(n for (kind, _), n in needs.items() if kind in (RAM, ACCELERATOR))
     if not host.unified_memory or memory <= room.ram:
         return ""
     return f"unified memory: {human_bytes(memory)} needed, {human_bytes(room.ram)} available"

@@ -1,8 +1,8 @@
 """The host from which another host copies a model, and the ports for lending."""
 
-from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
 from moorage.models.source import ResolvedModel
+from moorage.placement.fit import ALL_PORTS, free_ports
 
 MOST_PORTS = 8
 
@@ -30,7 +30,4 @@ def lender_for(
 
 def ports_for_lending(host: HostSnapshot) -> tuple[int, ...]:
     """Free, unclaimed ports, from the end of the range, where claims are fewest."""
-    low, high = host.port_range
-    claimed = {claim.index for claim in host.claims if claim.resource == Resource.PORT}
-    taken = claimed.union(host.ports_in_use)
-    return tuple(port for port in range(high, low - 1, -1) if port not in taken)[:MOST_PORTS]
+    return tuple(free_ports(host, ALL_PORTS)[: -MOST_PORTS - 1 : -1])

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import nlargest, nsmallest
 from itertools import zip_longest
-from typing import NamedTuple
 
 from moorage.common.refusal import Refusal
 from moorage.placement.candidates import Candidate, tightest, within_ram
@@ -26,18 +25,6 @@ class Part:
 
     view: HostView
     room: list[int]
-
-
-class Units(NamedTuple):
-    """What hosts take unequal numbers of: pipeline stages, or data-parallel copies.
-
-    Attributes:
-        each: Accelerators of one.
-    """
-
-    number: int
-    each: int
-    split: Split
 
 
 def many_hosts(request: Request, views: Sequence[HostView]) -> list[Candidate]:
@@ -62,7 +49,7 @@ def _fewest_hosts(request: Request, kind: AcceleratorKind, parts: list[Part]) ->
     depths = Depths([part.room for part in parts])
     # The number of stages on each host is not known yet, so require RAM for all accelerators.
     safe = [Part(p.view, within_ram(request, p.view, kind, p.room)) for p in parts]
-    stages: dict[int, Stages] | None = None
+    stages: dict[int, int] | None = None
     for hosts in request.host_counts(len(parts)):
         if candidate := _even(request, kind, parts, depths, hosts):
             return candidate
@@ -73,8 +60,8 @@ def _fewest_hosts(request: Request, kind: AcceleratorKind, parts: list[Part]) ->
         if stages is None:
             stages = stages_over_hosts(request, kind, Depths([part.room for part in safe]))
         if hosts in stages:
-            units = Units(stages[hosts].world, 1, Split(pipeline=stages[hosts].world))
-            return _unequal(request, kind, safe, hosts, units)
+            split = Split(pipeline=stages[hosts])
+            return _unequal(request, kind, safe, hosts, split, split.pipeline)
     return None
 
 
@@ -85,8 +72,7 @@ def _unequal_copies(
     stated, split = request.stated, request.stated_split
     if stated is None or split is None or stated.data < hosts or stated.data_local:
         return None
-    units = Units(stated.data, stated.world // stated.data, split)
-    return _unequal(request, kind, parts, hosts, units)
+    return _unequal(request, kind, parts, hosts, split, stated.data)
 
 
 def _even(
@@ -96,7 +82,7 @@ def _even(
     for count, split in _even_splits(request, depths.most, hosts):
         full, least = request.demand.full(kind, split), request.demand.least(kind, split)
         for allocation, is_full in ((full, True), (least, False)):
-            if allocation is None or allocation.bytes > kind.total:
+            if isinstance(allocation, Refusal) or allocation.bytes > kind.total:
                 continue
             if depths.hosts(count, allocation.bytes) < hosts:
                 continue
@@ -154,12 +140,17 @@ def _able(
 
 
 def _unequal(
-    request: Request, kind: AcceleratorKind, parts: list[Part], hosts: int, units: Units
+    request: Request,
+    kind: AcceleratorKind,
+    parts: list[Part],
+    hosts: int,
+    split: Split,
+    number: int,
 ) -> Candidate | None:
-    """A candidate of the hosts that have room for the most units."""
-    number, each, split = units
+    """A candidate of the hosts that have room for the most units: `number` stages or copies."""
+    each = request.stated.world // number if request.stated else 1
     allocation = request.demand.least(kind, split)
-    if allocation is None:
+    if isinstance(allocation, Refusal):
         return None
     able = [Part(p.view, [left for left in p.room if left >= allocation.bytes]) for p in parts]
     able.sort(key=lambda part: len(part.room), reverse=True)
@@ -169,7 +160,8 @@ def _unequal(
     numbers = shares(number, there, hosts)
     chosen = [Part(p.view, p.room[: n * each]) for p, n in zip(able, numbers, strict=False)]
     full = request.demand.full(kind, split)
-    is_full = full is not None and full.bytes <= min(part.room[-1] for part in chosen)
+    room = min(part.room[-1] for part in chosen)
+    is_full = not isinstance(full, Refusal) and full.bytes <= room
     return _candidate(chosen, kind, split, allocation, is_full)
 
 
@@ -218,24 +210,16 @@ class Depths:
 MOST_STAGES = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Stages:
-    """A pipeline over several hosts: `world` stages of one accelerator, and what each takes."""
-
-    world: int
-    allocation: Allocation
-
-
-def stages_over_hosts(request: Request, kind: AcceleratorKind, depths: Depths) -> dict[int, Stages]:
-    """By number of hosts, from two, the shortest pipeline that needs that many."""
-    found: dict[int, Stages] = {}
+def stages_over_hosts(request: Request, kind: AcceleratorKind, depths: Depths) -> dict[int, int]:
+    """By number of hosts, from two, the fewest stages of one accelerator that need that many."""
+    found: dict[int, int] = {}
     for world in _worlds(request, depths.accelerators):
         allocation = request.demand.least(kind, Split(pipeline=world))
-        if allocation is None or allocation.bytes > kind.total:
+        if isinstance(allocation, Refusal) or allocation.bytes > kind.total:
             continue
         hosts = _hosts_for(world, allocation.bytes, depths)
         if hosts and hosts not in found:
-            found[hosts] = Stages(world, allocation)
+            found[hosts] = world
     return found
 
 

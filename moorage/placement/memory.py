@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Protocol
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Reason, Refusal
@@ -15,15 +14,15 @@ from moorage.memory.calibration import (
     SEQUENCES,
     TENSOR,
     Measurement,
-    apply,
     calibration_key,
-    residual,
+    corrected,
 )
 from moorage.memory.demand import memory_model
 from moorage.memory.estimates import CONTEXT, NCCL
 from moorage.memory.gguf import gguf_memory
 from moorage.memory.graph_place import may_be_outside
-from moorage.memory.need import CpuNeed, MemoryQuery, Need, Term, largest
+from moorage.memory.need import MemoryQuery, Need, Term, largest
+from moorage.memory.sizing import Sizeable
 from moorage.memory.stated_options import wanted_concurrency
 from moorage.memory.static_part import FRACTION
 from moorage.models.files import GGUF
@@ -32,22 +31,11 @@ from moorage.models.source import ResolvedModel
 from moorage.spec import ModelSpec, Policy
 from moorage.spec.arguments import EngineArguments
 
-
-class Memory(Protocol):
-    """Computes the memory that an engine takes."""
-
-    def need(self, query: MemoryQuery) -> Need | Refusal:
-        """Memory of one rank on an accelerator, or why there is no answer."""
+Memory = Callable[[MemoryQuery], Need | Refusal]
+"""Computes the memory of one rank on an accelerator, or why there is no answer."""
 
 
-class ExactMemory(Memory, Protocol):
-    """Computes the memory by the engine's own rules, on accelerators and on CPU."""
-
-    def cpu_need(self, *, tokens: int, concurrency: int = 1, ranks: int = 1) -> CpuNeed | Refusal:
-        """The RAM that the engine needs on each of `ranks` hosts, or why it is unknown."""
-
-
-def memory_of(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -> ExactMemory:
+def memory_of(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -> Sizeable:
     """The memory model of a resolved model: llama.cpp's rules for GGUF, else vLLM's.
 
     Raises:
@@ -64,127 +52,94 @@ SHARE_WHEN_UNKNOWN = 0.9
 """Share of an accelerator to take if nothing is known about the cache."""
 
 
-class EstimatedMemory:
-    """Estimates weights from file sizes and the cache from layers and heads; no term is exact.
+def estimated_memory(
+    profile: ModelProfile, why: str, companion_bytes: int, query: MemoryQuery
+) -> Need | Refusal:
+    """Estimate weights from file sizes and the cache from layers and heads; no term is exact.
 
     The companions are the adapters and the draft model.
     """
-
-    def __init__(self, profile: ModelProfile, why: str, companion_bytes: int = 0) -> None:
-        self._profile, self._why, self._companion_bytes = profile, why, companion_bytes
-
-    def need(self, query: MemoryQuery) -> Need | Refusal:
-        """Memory of one rank on an accelerator, or why there is no answer."""
-        if not self._profile.weight_bytes:
-            reason = f"{self._why}, and the size of the weights is unknown: state `memory.claim`"
-            return Refusal(Reason.UNKNOWN, reason)
-        weights = self._profile.weight_bytes // query.ranks + self._companion_bytes
-        rest = (weights, weights // 5 + OVERHEAD)
-        graphs = OVERHEAD * may_be_outside(query)
-        terms = (
-            _term("weights", rest[0], f"{self._why}: the size of the files over the ranks"),
-            _term("activation", rest[1], "a fifth of the weights and 1 GiB"),
-            self._cache(query, query.total - sum(rest)),
-            _term("cuda_graphs", graphs, "on top of the share in some versions", inside=False),
-            _term("context", CONTEXT, "the driver's context of one process", inside=False),
-            _term("nccl", NCCL * (query.ranks > 1), "between ranks", inside=False),
-        )
-        return Need.for_query(query, tuple(term for term in terms if term.bytes))
-
-    def _cache(self, query: MemoryQuery, left: int) -> Term:
-        each, heads = self._profile.kv_bytes_per_token, self._profile.kv_heads
-        if not each or not heads:
-            rest = max(0, int(left - (1 - SHARE_WHEN_UNKNOWN) * left))
-            return _term("kv_cache", rest, "the cache of this model is unknown: what is left")
-        tokens = query.tokens * query.concurrency
-        size = ceil(each * tokens / min(query.tensor, heads) / query.pipeline)
-        return _term("kv_cache", size, f"{tokens} tokens x {each} B over the ranks")
+    if not profile.weight_bytes:
+        reason = f"{why}, and the size of the weights is unknown: state `memory.claim`"
+        return Refusal(Reason.UNKNOWN, reason)
+    weights = profile.weight_bytes // query.ranks + companion_bytes
+    rest = (weights, weights // 5 + OVERHEAD)
+    graphs = OVERHEAD * may_be_outside(query)
+    terms = (
+        Term.estimate("weights", rest[0], f"{why}: the size of the files over the ranks"),
+        Term.estimate("activation", rest[1], "a fifth of the weights and 1 GiB"),
+        _estimated_cache(profile, query, query.total - sum(rest)),
+        Term.estimate("cuda_graphs", graphs, "on top of the share in some versions", inside=False),
+        Term.estimate("context", CONTEXT, "the driver's context of one process", inside=False),
+        Term.estimate("nccl", NCCL * (query.ranks > 1), "between ranks", inside=False),
+    )
+    return Need.for_query(query, tuple(term for term in terms if term.bytes))
 
 
-class StatedMemory:
+def _estimated_cache(profile: ModelProfile, query: MemoryQuery, left: int) -> Term:
+    each, heads = profile.kv_bytes_per_token, profile.kv_heads
+    if not each or not heads:
+        rest = max(0, int(left - (1 - SHARE_WHEN_UNKNOWN) * left))
+        return Term.estimate("kv_cache", rest, "the cache of this model is unknown: what is left")
+    tokens = query.tokens * query.concurrency
+    size = ceil(each * tokens / min(query.tensor, heads) / query.pipeline)
+    return Term.estimate("kv_cache", size, f"{tokens} tokens x {each} B over the ranks")
+
+
+def stated_memory(claim: int, query: MemoryQuery) -> Need:
     """The bytes that the spec states for each accelerator; nothing is derived."""
-
-    def __init__(self, claim: int) -> None:
-        self._claim = claim
-
-    def need(self, query: MemoryQuery) -> Need | Refusal:
-        """Memory of one rank on an accelerator, or why there is no answer."""
-        term = _term("stated", self._claim, "memory.claim in the spec")
-        return Need.for_query(query, (term,), stated=self._claim)
+    return Need.for_query(
+        query, (Term.estimate("stated", claim, "memory.claim in the spec"),), stated=claim
+    )
 
 
-class ServerMemory:
-    """A memory model of an engine whose server is a process of its own on each accelerator.
-
-    Args:
-        size: Bytes that the server takes of an accelerator.
-    """
-
-    def __init__(self, engine: Memory, size: int) -> None:
-        self._engine, self._size = engine, size
-
-    def need(self, query: MemoryQuery) -> Need | Refusal:
-        """Memory of one rank and the server on an accelerator, or why there is no answer."""
-        need = self._engine.need(query)
-        if isinstance(need, Refusal):
-            return need
-        reason = "the driver's context of the server, and its pool"
-        server = _term("server", self._size, reason, inside=False)
-        return need.model_copy(update={"terms": (*need.terms, server)})
+def with_server(engine: Memory, size: int, query: MemoryQuery) -> Need | Refusal:
+    """The need of an engine whose server takes `size` bytes of each accelerator as a process."""
+    need = engine(query)
+    if isinstance(need, Refusal):
+        return need
+    server = Term.estimate(
+        "server", size, "the driver's context of the server, and its pool", inside=False
+    )
+    return need.model_copy(update={"terms": (*need.terms, server)})
 
 
-class ExactOrEstimatedMemory:
-    """The exact model, and the estimate if its rules do not cover a query."""
-
-    def __init__(self, exact: Memory, profile: ModelProfile, companion_bytes: int = 0) -> None:
-        self._exact, self._profile, self._companion_bytes = exact, profile, companion_bytes
-
-    def need(self, query: MemoryQuery) -> Need | Refusal:
-        """Memory of one rank on an accelerator, or why there is no answer."""
-        answer = self._exact.need(query)
-        if not isinstance(answer, Refusal) or answer.reason != Reason.UNKNOWN:
-            return answer
-        why = f"not exact ({answer.note})"
-        return EstimatedMemory(self._profile, why, self._companion_bytes).need(query)
+def exact_or_estimated(
+    exact: Memory, profile: ModelProfile, companion_bytes: int, query: MemoryQuery
+) -> Need | Refusal:
+    """The answer of the exact model, and the estimate if its rules do not cover a query."""
+    answer = exact(query)
+    if not isinstance(answer, Refusal) or answer.reason != Reason.UNKNOWN:
+        return answer
+    return estimated_memory(profile, f"not exact ({answer.note})", companion_bytes, query)
 
 
-def _term(name: str, size: int, reason: str, *, inside: bool = True) -> Term:
-    return Term(name=name, bytes=size, exact=False, inside=inside, reason=reason)
-
-
+@dataclass(frozen=True)
 class CalibratedMemory:
     """A memory model whose estimates give way to measurements of the same settings.
 
-    Args:
+    Attributes:
         arguments: Engine arguments: those that fields of the spec add, then the user's own.
         measured: Measurements of this architecture, the newest first.
     """
 
-    def __init__(
-        self,
-        exact: Memory,
-        profile: ModelProfile,
-        engine: str,
-        version: str,
-        arguments: Sequence[str],
-        measured: Sequence[Measurement],
-    ) -> None:
-        self._exact, self._profile = exact, profile
-        self._engine, self._version, self._arguments = engine, version, tuple(arguments)
-        self._measured = measured
+    exact: Memory
+    profile: ModelProfile
+    engine: str
+    version: str
+    arguments: tuple[str, ...]
+    measured: Sequence[Measurement]
 
     def need(self, query: MemoryQuery) -> Need | Refusal:
         """Memory of one rank on an accelerator, or why there is no answer."""
-        need = self._exact.need(query)
+        need = self.exact(query)
         if isinstance(need, Refusal) or not (measurement := self._measurement(query, need)):
             return need
-        predicted = {term.name: term.bytes for term in need.terms}
-        corrected = apply(predicted, residual(predicted, measurement.measured))
+        found = corrected({term.name: term.bytes for term in need.terms}, measurement.measured)
         terms = []
         for term in need.terms:
-            if (size := corrected[term.name]) != term.bytes:
-                predicted_size = human_bytes(term.bytes)
-                reason = f"as {measurement.release} measured; predicted {predicted_size}"
+            if (size := found[term.name]) != term.bytes:
+                reason = f"as {measurement.release} measured; predicted {human_bytes(term.bytes)}"
                 term = term.model_copy(update={"bytes": size, "exact": False, "reason": reason})
             terms.append(term)
         return need.model_copy(update={"terms": tuple(terms)})
@@ -195,18 +150,12 @@ class CalibratedMemory:
         derived = [word for name, size in sizes.items() if size > 1 for word in (name, str(size))]
         # The launch states these options too if the need is exact.
         derived += [BATCHED[0], str(need.batch.tokens), SEQUENCES[0], str(need.batch.seqs)]
+        arguments = (*derived, *self.arguments)
         key = calibration_key(
-            self._profile,
-            self._engine,
-            self._version,
-            "",
-            query.device_name,
-            (*derived, *self._arguments),
+            self.profile, self.engine, self.version, "", query.device_name, arguments
         )
-        for one in self._measured:
-            if one.key.model_copy(update={"accelerator_type": ""}) == key:
-                return one
-        return None
+        keys = ((one, one.key.model_copy(update={"accelerator_type": ""})) for one in self.measured)
+        return next((one for one, own in keys if own == key), None)
 
 
 BASELINE_CONTEXT = 8192

@@ -107,22 +107,20 @@ class Seat(Value):
     @property
     def claims(self) -> tuple[Claim, ...]:
         """Claims that the ledger must reserve for this seat."""
-        host = self.host
-        pairs = zip(self.accelerators, self.accelerator_bytes, strict=True)
-        claims = [
-            Claim(host=host, resource=Resource.ACCELERATOR, index=i, amount=n) for i, n in pairs
-        ]
-        if self.ram_bytes:
-            claims.append(Claim(host=host, resource=Resource.RAM, amount=self.ram_bytes))
-        if self.cores:
-            claims.append(Claim(host=host, resource=Resource.CORES, amount=self.cores))
-        for port in (self.port, *self.services.values()) if self.port else ():
-            claims.append(Claim(host=host, resource=Resource.PORT, index=port, amount=1))
-        for port in self.links.ports if self.links else ():
-            if port != self.port:
-                link = Claim(host=host, resource=Resource.PORT, index=port, amount=1, links=True)
-                claims.append(link)
-        return tuple(claims)
+        host, memory = self.host, zip(self.accelerators, self.accelerator_bytes, strict=True)
+        ports = (self.port, *self.services.values()) if self.port else ()
+        links = self.links.ports if self.links else ()
+        others = ((Resource.RAM, self.ram_bytes), (Resource.CORES, self.cores))
+        return (
+            *(Claim(host, Resource.ACCELERATOR, amount, index) for index, amount in memory),
+            *(Claim(host, resource, amount) for resource, amount in others if amount),
+            *(Claim(host, Resource.PORT, 1, port) for port in ports),
+            *(
+                Claim(host, Resource.PORT, 1, port, links=True)
+                for port in links
+                if port != self.port
+            ),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from moorage.common.values import Origin
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.placement.baseline.place import place_by_rules
 from moorage.placement.baseline.terms import by_baseline_rules
-from moorage.placement.candidates import Candidate
 from moorage.placement.demand import Subject
 from moorage.placement.engine import (
     Engines,
@@ -40,11 +39,7 @@ Judge = Callable[[], tuple[Verdict, ...]]
 
 
 class NoFit(Failure):
-    """No host can take the model; the placement without seats says why.
-
-    Args:
-        others: Other attempts that failed, one line each.
-    """
+    """No host can take the model, as the placement says; `others` are more attempts that failed."""
 
     def __init__(self, cause: Cause, placement: Placement, others: Sequence[str] = ()) -> None:
         why = [*others, explain(placement.verdicts)]
@@ -208,7 +203,7 @@ def _place_replica(
 def _no_fit(placement: Placement, request: Request, fleet: FleetSnapshot, running: str) -> NoFit:
     reasons = {verdict.refusal for verdict in placement.verdicts}
     views = views_of(fleet.hosts)
-    trial = Trial(request, fleet, views, seats_for, candidates_for)
+    trial = Trial(request, fleet, views, seats_for)
     stop: tuple[str, ...] = ()
     policy = ReplacementPolicy(request.spec.replace.strategy, running)
     if running and not policy.may_stop_first:
@@ -225,8 +220,3 @@ def _no_fit(placement: Placement, request: Request, fleet: FleetSnapshot, runnin
 def seats_for(request: Request, views: Sequence[HostView]) -> tuple[Seat, ...]:
     """The seats of all replicas; none = they do not fit."""
     return _place_replicas(request, views)[0]
-
-
-def candidates_for(request: Request, views: Sequence[HostView]) -> list[Candidate]:
-    """The candidates for one replica by our own strategies, whatever the policy."""
-    return first_candidates(request, filter_hosts(request, views)[0])

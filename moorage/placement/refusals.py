@@ -61,9 +61,8 @@ def _refuse_all(
 ) -> Iterator[tuple[str, Verdict]]:
     """A verdict for each host that is not a candidate.
 
-    Args:
-        taken: A candidate, whose shape hosts are measured against; None = each host is measured
-            against the shape that it misses by the least.
+    It is measured against the shape of the candidate `taken`, else against the one that it misses
+    by the least.
     """
     shape = taken if taken and taken.kind and len(taken.views) == 1 else None
     cache: dict[tuple[AcceleratorKind, int], list[Shape] | Refusal] = {}
@@ -125,11 +124,11 @@ def _shapes(
     refused: list[tuple[Layout, Refusal]] = []
     for layout in reversed(layouts):
         allocation = (demand.full if full else demand.least)(kind, layout.split)
-        if allocation:
+        if isinstance(allocation, Refusal):
+            refused.append((layout, allocation))
+        else:
             obstacle = refused[0][1].note if refused and allocation.bytes > kind.total else ""
             possible.append(Shape(layout.count, allocation.bytes, obstacle))
-        elif refusal := demand.refusal(kind, layout.split, full=full):
-            refused.append((layout, refusal))
     if not possible:
         # Report the smallest shape that divides the heads, else the largest shape.
         divided = [pair for pair in refused if pair[1].reason is not Reason.PARALLELISM]
@@ -252,9 +251,8 @@ def _lack(
         note = f"{count} accelerators on each host are no multiple of {request.tensor_step} ranks"
         return Refusal(Reason.PARALLELISM, note)
     allocation = request.demand.least(kind, split)
-    if allocation is None:
-        refusal = request.demand.refusal(kind, split)
-        return Refusal(Reason.PARALLELISM, refusal.note if refusal else "")
+    if isinstance(allocation, Refusal):
+        return Refusal(Reason.PARALLELISM, allocation.note)
     needed, available = allocation.bytes, within_ram(request, view, kind, room)[-1]
     if needed <= available:
         return None

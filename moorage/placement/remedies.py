@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from moorage.common.refusal import Reason, Refusal
@@ -14,9 +15,11 @@ from moorage.memory.stated_options import wanted_concurrency
 from moorage.placement.candidates import MOST_ON_ONE_HOST, Candidate
 from moorage.placement.demand import Demand, Split
 from moorage.placement.explanation import Verdict
-from moorage.placement.memory import ExactOrEstimatedMemory, Memory, MemoryRequest
+from moorage.placement.filters import filter_hosts
+from moorage.placement.memory import Memory, MemoryRequest, exact_or_estimated
 from moorage.placement.placement import Seat
 from moorage.placement.request import Request
+from moorage.placement.strategies import first_candidates
 from moorage.placement.view import AcceleratorKind, HostView, view_of, views_of
 from moorage.spec import Distributed, EngineName, ExtendedCacheSpec
 
@@ -46,14 +49,12 @@ class Trial:
 
     Attributes:
         place: Places all replicas of a request on hosts; no seats = no fit.
-        candidates: Finds candidates for one replica by our own strategies, whatever the policy.
     """
 
     request: Request
     fleet: FleetSnapshot
     views: Sequence[HostView]
     place: Callable[[Request, Sequence[HostView]], tuple[Seat, ...]]
-    candidates: Callable[[Request, Sequence[HostView]], list[Candidate]]
 
     def seats(
         self, request: Request | None = None, views: Sequence[HostView] | None = None
@@ -129,7 +130,7 @@ def _options(trial: Trial) -> Iterator[str]:
     together = " ".join(argument for argument, _ in OPTIONS)
     combined = {name: value for _, change in OPTIONS for name, value in change.items()}
     for arguments, change in (*OPTIONS, (together, combined)):
-        memory = ExactOrEstimatedMemory(exact.with_options(**change), request.profile)
+        memory = partial(exact_or_estimated, exact.with_options(**change).need, request.profile, 0)
         if trial.seats(trial.with_demand(memory)):
             yield f"Add `{arguments}` to `engine.args`: with it the model fits."
 
@@ -208,31 +209,25 @@ def _checkpoint(trial: Trial) -> Iterator[str]:
     if profile.quantization or profile.dtype not in FULL_WIDTH:
         return
     for name, share in CHECKPOINTS:
-        memory = LighterMemory(trial.request.demand.memory, share)
+        memory = partial(_lighter, trial.request.demand.memory, share)
         if seats := trial.seats(trial.with_demand(memory)):
             where, count = seats[0].host, len(seats[0].accelerators)
             on = f" on {count} accelerators of {where}" if count else f" on {where}"
             yield f"A checkpoint of it in {name} would fit{on}, as far as can be estimated."
 
 
-class LighterMemory:
-    """A memory model with lighter weights."""
-
-    def __init__(self, memory: Memory, share: float) -> None:
-        self._memory, self._share = memory, share
-
-    def need(self, query: MemoryQuery) -> Need | Refusal:
-        """Memory of one rank on an accelerator."""
-        need = self._memory.need(query)
-        if isinstance(need, Refusal):
-            return need
-        terms = tuple(
-            term.model_copy(update={"bytes": int(term.bytes * self._share), "exact": False})
-            if term.name == "weights"
-            else term
-            for term in need.terms
-        )
-        return need.model_copy(update={"terms": terms})
+def _lighter(memory: Memory, share: float, query: MemoryQuery) -> Need | Refusal:
+    """The answer of a memory model, with lighter weights."""
+    need = memory(query)
+    if isinstance(need, Refusal):
+        return need
+    terms = tuple(
+        term.model_copy(update={"bytes": int(term.bytes * share), "exact": False})
+        if term.name == "weights"
+        else term
+        for term in need.terms
+    )
+    return need.model_copy(update={"terms": terms})
 
 
 def _empty_or_extended_host(trial: Trial) -> Iterator[str]:
@@ -289,8 +284,7 @@ def _plentiful_counts(trial: Trial, view: HostView, kind: AcceleratorKind) -> li
     if trial.request.listed_accelerators:
         return []
     plenty = _with(view, kind, MOST_ON_ONE_HOST)
-    candidates = trial.candidates(trial.request, [plenty])
-    counts = {len(one.rooms[0]) for one in candidates if one.kind}
+    counts = {len(one.rooms[0]) for one in _candidates(trial.request, plenty) if one.kind}
     if seats := trial.seats(views=[plenty]):
         counts.add(_number(seats))
     return sorted(counts)
@@ -301,7 +295,7 @@ def _usage_on(trial: Trial, view: HostView, other: HostView) -> tuple[str, int, 
 
     None = the replicas do not fit.
     """
-    if not trial.candidates(trial.request, [other]):
+    if not _candidates(trial.request, other):
         return None
     seats = trial.seats(views=[other if one is view else one for one in trial.views])
     on_it = [seat for seat in seats if seat.host == view.host.name and seat.accelerators]
@@ -309,6 +303,11 @@ def _usage_on(trial: Trial, view: HostView, other: HostView) -> tuple[str, int, 
         return None
     each = max(size for seat in on_it for size in seat.accelerator_bytes)
     return human_bytes(each), _number(on_it), min(seat.tokens for seat in on_it)
+
+
+def _candidates(request: Request, view: HostView) -> list[Candidate]:
+    """The candidates on one host by our own strategies, whatever the policy."""
+    return first_candidates(request, filter_hosts(request, [view])[0])
 
 
 def _number(seats: Sequence[Seat]) -> int:
@@ -345,7 +344,7 @@ def shortage(request: Request, views: Sequence[HostView], verdicts: Sequence[Ver
     (view,) = (view for view in views if view.host.name == nearest.host)
     for kind in view.groups:
         allocation = request.demand.least(kind, split)
-        if allocation and allocation.bytes == nearest.needed:
+        if not isinstance(allocation, Refusal) and allocation.bytes == nearest.needed:
             terms = (f"{term.name} {human_bytes(term.bytes)}" for term in allocation.need.terms)
             return (
                 f"{human_bytes(allocation.bytes)} on each of {nearest.count} x {kind} for"

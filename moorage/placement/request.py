@@ -174,7 +174,7 @@ class Request:
         part = memory.with_layers(layers)
         return replace(
             self,
-            demand=Demand(part, wanted),
+            demand=Demand(part.need, wanted),
             ram_of_layers=part.ram_of_layers(wanted.context, wanted.concurrency),
             layers=layers,
         )

@@ -1,6 +1,7 @@
 """The runtime that starts an engine on a host, and the image that it starts from."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -186,12 +187,9 @@ class ImagesThere:
     def _places_of(self, host: HostSnapshot, kind: str) -> frozenset[str]:
         key = (*alike(host, kind), id(host.registries))
         if key not in self._places:
-            self._places[key] = host, self._find_places(host, kind)
+            places = frozenset[str]()
+            with suppress(Failure):
+                image = image_on(self._spec, self._engine, host, kind)
+                places = frozenset(host.registries.places(image.reference))
+            self._places[key] = host, places
         return self._places[key][1]
-
-    def _find_places(self, host: HostSnapshot, kind: str) -> frozenset[str]:
-        try:
-            image = image_on(self._spec, self._engine, host, kind)
-        except Failure:
-            return frozenset()
-        return frozenset(host.registries.places(image.reference))

@@ -92,12 +92,6 @@ def _accelerators_free(
     return left / total if total and left > 0 else 0.0
 
 
-def _accelerators_full(
-    request: Request, candidate: Candidate, view: HostView, room: list[int]
-) -> float:
-    return 1 - _accelerators_free(request, candidate, view, room)
-
-
 def _host_free(_request: Request, candidate: Candidate, view: HostView, _room: list[int]) -> float:
     """Fraction free now on all accelerators of the host; on CPU, of its RAM."""
     if candidate.kind is None:
@@ -107,10 +101,6 @@ def _host_free(_request: Request, candidate: Candidate, view: HostView, _room: l
         room += sum(rooms)
         total += kind.total * len(rooms)
     return room / total
-
-
-def _host_full(request: Request, candidate: Candidate, view: HostView, room: list[int]) -> float:
-    return 1 - _host_free(request, candidate, view, room)
 
 
 def _weights_there(
@@ -133,8 +123,8 @@ WEIGHTS: dict[Strategy, dict[str, tuple[float, Term]]] = {
         "image there": (3, _image_there),
     },
     Strategy.BINPACK: {
-        "accelerators full": (50, _accelerators_full),
-        "host full": (40, _host_full),
+        "accelerators full": (50, lambda *one: 1 - _accelerators_free(*one)),
+        "host full": (40, lambda *one: 1 - _host_free(*one)),
         "weights there": (7, _weights_there),
         "image there": (3, _image_there),
     },

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from moorage.common.refusal import Refusal
 from moorage.placement.candidates import (
     Candidate,
     Layout,
@@ -48,6 +49,7 @@ def first_candidates(request: Request, views: Sequence[HostView]) -> list[Candid
 def one_host(request: Request, views: Sequence[HostView]) -> list[Candidate]:
     """The hosts that can take the replica on the smallest number of accelerators that suffices."""
     largest: dict[AcceleratorKind, int] = {}
+    demand = request.demand
     for view in views:
         for kind, room in view.groups.items():
             if len(room) > largest.get(kind, 0):
@@ -55,10 +57,12 @@ def one_host(request: Request, views: Sequence[HostView]) -> list[Candidate]:
     for layout in layouts_on_one_host(request, max(largest.values(), default=0)):
         bounds: dict[AcceleratorKind, tuple[int, int]] = {}
         for kind in (kind for kind, most in largest.items() if layout.count <= most):
-            least = request.demand.least(kind, layout.split)
-            full = request.demand.full(kind, layout.split)
             nowhere = kind.total + 1  # more than any accelerator of the kind has
-            bounds[kind] = (least.bytes if least else nowhere, full.bytes if full else nowhere)
+            least, full = (
+                nowhere if isinstance(one, Refusal) else one.bytes
+                for one in (demand.least(kind, layout.split), demand.full(kind, layout.split))
+            )
+            bounds[kind] = (least, full)
         # Read the hosts only if an empty accelerator would have room.
         possible = any(needed <= kind.total for kind, (needed, _) in bounds.items())
         if possible and (candidates := _candidates(request, views, layout, bounds)):
@@ -181,6 +185,6 @@ def overcommitted(request: Request, views: Sequence[HostView]) -> list[Candidate
             pairs = zip(own, candidate.rooms, strict=True)
             rooms = tuple(view.groups[kind][: len(room)] for view, room in pairs)
             least = request.demand.least(kind, candidate.split)
-            needed = least.bytes if least else candidate.needed
+            needed = candidate.needed if isinstance(least, Refusal) else least.bytes
             found.append(Candidate(own, rooms, kind, candidate.split, needed, is_full=False))
     return found

@@ -13,10 +13,11 @@ from moorage.engines.schema.argument import Schema
 from moorage.images.image import Image
 from moorage.inventory.fleet_engines import EngineVersion, EngineVersions
 from moorage.inventory.snapshot import HostSnapshot, Program
+from moorage.memory.sizing import Sizeable
 from moorage.models.profile import derive_profile
 from moorage.models.source import ModelFile, ResolvedModel, WeightSummary
 from moorage.placement.demand import Subject
-from moorage.placement.memory import ExactMemory, memory_of
+from moorage.placement.memory import memory_of
 from moorage.placement.placement import Placed
 from moorage.placement.propose import propose
 from moorage.spec import EngineName
@@ -117,7 +118,7 @@ def planned(
     image: Image | None = None,
     model: ResolvedModel | None = None,
     caches: str = "",
-    memory: ExactMemory | None = None,
+    memory: Sizeable | None = None,
     arguments: Schema | None = None,
     others: tuple[HostSnapshot, ...] = (),
     **profile: Any,

@@ -48,6 +48,12 @@ def refusal(model: MemoryModel, **use: Any) -> Refusal:
     return need
 
 
+def weights_of(model: MemoryModel, **use: Any) -> int:
+    term = needed(model, **use).term("weights")
+    assert term is not None
+    return term.bytes
+
+
 def gib(need: Need, name: str) -> float:
     term = need.term(name)
     assert term is not None, name

@@ -10,15 +10,13 @@ from moorage.common.units import GIB
 from moorage.memory.calibration import (
     ROUNDING,
     CalibrationKey,
-    Residual,
-    apply,
     calibration_key,
+    corrected,
     key_of_command,
-    residual,
 )
 from moorage.readiness.engine_facts import Measured
 from moorage.spec import EngineName, Mode
-from tests.builders import a_key, a_measurement, a_profile
+from tests.builders import a_key, a_profile
 
 PREDICTED = {
     "weights": 8 * GIB,
@@ -30,52 +28,35 @@ PREDICTED = {
     "context": GIB // 2,
 }
 
+LOADED = PREDICTED["weights"] + PREDICTED["buffers"]
+
 SIZES = st.integers(0, 200 * GIB)
 
 
 @pytest.mark.parametrize(
-    ("measured", "off"),
+    ("measured", "changed"),
     [
-        (Measured(), Residual()),
-        (Measured(weights_bytes=9 * GIB), Residual(weights=3 * GIB // 4)),
-        (Measured(weights_bytes=9 * GIB, consumed_bytes=9 * GIB), Residual(weights=GIB // 2)),
-        (Measured(activation_bytes=GIB), Residual(activation=-GIB)),
-        (Measured(graph_bytes=GIB // 4), Residual(graphs=-3 * GIB // 4)),
-        (Measured(graph_bytes=GIB // 4, graph_reserve_bytes=3 * GIB), Residual(graphs=2 * GIB)),
-        (Measured(kv_cache_bytes=GIB, process_bytes=GIB), Residual()),
+        (Measured(), {}),
+        (Measured(kv_cache_bytes=GIB, process_bytes=GIB), {}),
+        (Measured(weights_bytes=9 * GIB), {"weights": 8 * GIB + 3 * GIB // 4}),
+        (Measured(weights_bytes=9 * GIB, consumed_bytes=9 * GIB), {"weights": 17 * GIB // 2}),
+        (Measured(weights_bytes=7 * GIB), {}),
+        (Measured(weights_bytes=LOADED + ROUNDING), {}),
+        (Measured(weights_bytes=LOADED + ROUNDING + 1), {"weights": 8 * GIB + ROUNDING + 1}),
+        (Measured(activation_bytes=GIB), {"activation": GIB}),
+        (Measured(activation_bytes=3 * GIB), {"activation": 3 * GIB}),
+        (Measured(activation_bytes=0), {"activation": 0}),
+        (Measured(graph_bytes=GIB // 4), {"cuda_graphs": GIB // 4}),
+        (Measured(graph_bytes=1, graph_reserve_bytes=3 * GIB), {"cuda_graphs": 3 * GIB}),
     ],
 )
-def test_a_residual_is_measured_minus_predicted(measured: Measured, off: Residual) -> None:
-    assert residual(PREDICTED, measured) == off
-
-
-def test_what_was_not_predicted_has_no_residual() -> None:
-    measured = Measured(weights_bytes=GIB, activation_bytes=GIB, graph_bytes=GIB)
-    assert residual({"kv_cache": GIB}, measured) == Residual()
-
-
-@pytest.mark.parametrize(
-    ("off", "changed"),
-    [
-        (Residual(), {}),
-        (Residual(activation=-GIB), {"activation": GIB}),
-        (Residual(activation=GIB), {"activation": 3 * GIB}),
-        (Residual(activation=-3 * GIB), {"activation": 0}),
-        (Residual(graphs=-GIB // 2), {"cuda_graphs": GIB // 2}),
-        (Residual(weights=GIB), {"weights": 9 * GIB}),
-        (Residual(weights=-GIB), {}),
-        (Residual(weights=ROUNDING), {}),
-        (Residual(weights=ROUNDING + 1), {"weights": 8 * GIB + ROUNDING + 1}),
-    ],
-)
-def test_a_prediction_is_corrected(off: Residual, changed: dict[str, int]) -> None:
-    assert apply(PREDICTED, off) == {**PREDICTED, **changed}
+def test_a_prediction_is_corrected(measured: Measured, changed: dict[str, int]) -> None:
+    assert corrected(PREDICTED, measured) == {**PREDICTED, **changed}
 
 
 def test_a_term_that_is_not_predicted_is_not_made_up() -> None:
-    assert apply({"kv_cache": GIB}, Residual(weights=GIB, activation=GIB, graphs=GIB)) == {
-        "kv_cache": GIB
-    }
+    measured = Measured(weights_bytes=GIB, activation_bytes=GIB, graph_bytes=GIB)
+    assert corrected({"kv_cache": GIB}, measured) == {"kv_cache": GIB}
 
 
 @given(
@@ -88,23 +69,13 @@ def test_the_next_prediction_for_the_same_settings_is_what_was_measured(
     terms: dict[str, int], activation: int, graphs: int, consumed: int
 ) -> None:
     measured = Measured(activation_bytes=activation, graph_bytes=graphs, consumed_bytes=consumed)
-    corrected = apply(terms, residual(terms, measured))
-    assert (corrected["activation"], corrected["cuda_graphs"]) == (activation, graphs)
-    staying = sum(corrected[name] for name in ("weights", "buffers", "redundancy"))
+    found = corrected(terms, measured)
+    assert (found["activation"], found["cuda_graphs"]) == (activation, graphs)
+    staying = sum(found[name] for name in ("weights", "buffers", "redundancy"))
     assert staying >= consumed - ROUNDING
-    assert corrected["weights"] >= terms["weights"]
+    assert found["weights"] >= terms["weights"]
     untouched = ("buffers", "redundancy", "kv_cache", "context")
-    assert all(corrected[name] == terms[name] for name in untouched)
-
-
-@pytest.mark.parametrize("kept", [{"activation": 2 * GIB}, {}])
-def test_what_was_learned_is_not_forgotten_when_the_last_prediction_was_right(
-    kept: dict[str, int],
-) -> None:
-    terms = {"activation": 3 * GIB}
-    off = residual(terms, a_measurement(predicted=kept).measured)
-    assert off == Residual(activation=-GIB)
-    assert apply(terms, off) == {"activation": 2 * GIB}
+    assert all(found[name] == terms[name] for name in untouched)
 
 
 DEVICE = "NVIDIA H100 80GB HBM3"

@@ -18,7 +18,7 @@ from moorage.models.assets import assets_of
 from moorage.models.source import TensorHeader, TensorHeaders, WeightSummary
 from moorage.spec import MemorySpec, Mode
 from tests.builders import a_companion, a_model, a_profile, a_spec
-from tests.memory.models import gib, known, needed, plain, refusal, with_options
+from tests.memory.models import gib, known, needed, plain, refusal, weights_of, with_options
 from tests.memory.prediction import predict_memory
 
 NAMES = ("llama-3.1-8b", "gemma-3-27b-text", "mistral-7b-v0.1", "gpt-oss-20b-bf16")
@@ -103,7 +103,6 @@ def test_the_stage_that_needs_most_counts() -> None:
     whole, half = needed(model, tensor=2), needed(model, tensor=2, pipeline=2)
     assert gib(half, "weights") == pytest.approx(32.855, abs=0.001)
     assert gib(half, "kv_cache") == pytest.approx(gib(whole, "kv_cache") / 2, rel=0.01)
-    assert model.weights(2, 2) == half.terms[0].bytes
     assert "stage 2 of 2" in half.terms[0].reason
 
 
@@ -305,7 +304,7 @@ def test_pickled_float32_weights_are_cast_while_they_are_loaded() -> None:
     config = {**known("llama-3.1-8b")[0], "torch_dtype": "float32"}
     files = WeightSummary(family="bin", bytes=32 * GIB)
     model = MemoryModel(config, TensorHeaders(), MemoryOptions(), files=files)
-    assert model.weights() == 16 * GIB
+    assert weights_of(model) == 16 * GIB
 
 
 def test_nothing_known_of_the_weights_is_a_refusal_never_zero_bytes() -> None:
@@ -340,10 +339,9 @@ def test_without_pictures_and_sound_their_weights_are_not_made() -> None:
     tower = ("vision_tower.patch.weight", "BF16", (1000, 1000))
     more = TensorHeaders([*((n, h.dtype, h.shape) for n, h in headers.items()), tower])
     text = MemoryModel(config, more, MemoryOptions(language_model_only=True))
-    without = text.weights()
-    assert isinstance(without, int)
-    assert without == plain("llama-3.1-8b").weights()
-    assert MemoryModel(config, more, MemoryOptions()).weights() == without + 2_000_000
+    without = weights_of(plain("llama-3.1-8b"))
+    assert weights_of(text) == without
+    assert weights_of(MemoryModel(config, more, MemoryOptions())) == without + 2_000_000
 
 
 def test_a_given_cache_is_taken_as_it_is() -> None:
@@ -438,7 +436,7 @@ def test_the_model_of_a_spec_has_its_headers_its_files_and_its_mode() -> None:
     )
     assert model.options.max_seqs == 8
     assert model.options.runner == "pooling"
-    assert model.weights() == plain("qwen3-0.6b").weights()
+    assert weights_of(model) == weights_of(plain("qwen3-0.6b"))
 
 
 def test_the_model_of_a_spec_has_its_adapters_and_its_draft_model() -> None:
@@ -465,5 +463,4 @@ def test_a_header_of_an_unknown_type_is_refused() -> None:
     config, _ = known("llama-3.1-8b")
     headers = {"model.norm.weight": TensorHeader(dtype="F3", shape=(4096,))}
     model = MemoryModel(config, headers, MemoryOptions(dtype="bfloat16"))
-    found = model.weights()
-    assert found == 8192, "vLLM casts what it does not keep"
+    assert weights_of(model) == 8192, "vLLM casts what it does not keep"

@@ -36,7 +36,7 @@ class StatedSizes:
     def __init__(self, size: Size, outside: int = 0, stated: int | None = None) -> None:
         self._size, self._outside, self._stated = size, outside, stated
 
-    def need(self, query: MemoryQuery) -> Need | Refusal:
+    def __call__(self, query: MemoryQuery) -> Need | Refusal:
         """What one accelerator has to give."""
         size = self._size(query.tokens * query.concurrency, query.tensor, query.pipeline)
         if not size:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import partial
 from math import ceil
 from typing import Any
 
@@ -13,7 +14,7 @@ from moorage.common.units import GIB, KIB
 from moorage.common.values import Origin
 from moorage.models.profile import derive_profile
 from moorage.placement.demand import Allocation, Demand, Split
-from moorage.placement.memory import LEAST_CONTEXT, EstimatedMemory, MemoryRequest, memory_request
+from moorage.placement.memory import LEAST_CONTEXT, MemoryRequest, estimated_memory, memory_request
 from moorage.placement.view import AcceleratorKind
 from moorage.spec import Policy
 from tests.builders import a_model, a_profile, a_spec
@@ -38,15 +39,15 @@ def requested(*args: str, **changes: Any) -> MemoryRequest:
     return memory_request(a_spec(engine={"args": list(args)}, **changes), a_profile(**context))
 
 
-def allocated(answer: Allocation | None) -> Allocation:
-    assert answer
+def allocated(answer: Allocation | Refusal) -> Allocation:
+    assert isinstance(answer, Allocation)
     return answer
 
 
 def refused(demand: Demand, *, full: bool = False) -> str:
     answer = demand.full(H100, ONE) if full else demand.least(H100, ONE)
-    assert answer is None
-    return str(demand.refusal(H100, ONE, full=full))
+    assert isinstance(answer, Refusal)
+    return str(answer)
 
 
 @pytest.mark.parametrize(
@@ -132,8 +133,8 @@ def test_ranks_share_all_heads_evenly(ranks: int, reason: str) -> None:
     )
     assert demand.uneven(ranks).startswith(reason)
     assert bool(demand.uneven(ranks)) is bool(reason)
-    assert (demand.least(H100, Split(tensor=ranks)) is None) is bool(reason)
-    assert demand.least(H100, Split(pipeline=3))
+    assert isinstance(demand.least(H100, Split(tensor=ranks)), Refusal) is bool(reason)
+    assert allocated(demand.least(H100, Split(pipeline=3)))
 
 
 def test_least_and_full_are_the_claims_of_the_shortest_and_the_whole_context() -> None:
@@ -175,7 +176,7 @@ def test_where_the_whole_context_is_refused_but_a_shorter_is_not_the_longest_is_
 def test_the_batch_doubles_on_a_large_accelerator_and_is_paid_for() -> None:
     """vLLM schedules 8192 tokens at once from 70 GiB on, 2048 below."""
     wanted = MemoryRequest(context=40_960, concurrency=1)
-    demand = Demand(plain(KNOWN), wanted)
+    demand = Demand(plain(KNOWN).need, wanted)
     small = AcceleratorKind("cuda", "x", 69 * GIB)
     large = AcceleratorKind("cuda", "x", 71 * GIB)
     needs = [allocated(demand.full(kind, ONE)).need for kind in (small, large)]
@@ -187,7 +188,7 @@ def test_the_batch_doubles_on_a_large_accelerator_and_is_paid_for() -> None:
 def test_a_larger_budget_never_shortens_what_an_exact_model_serves(
     one: int, other: int, kind: AcceleratorKind
 ) -> None:
-    demand = Demand(plain(KNOWN), MemoryRequest(context=40_960))
+    demand = Demand(plain(KNOWN).need, MemoryRequest(context=40_960))
     least = allocated(demand.least(kind, ONE)).bytes
     budgets = sorted(max(least, gib * GIB) for gib in (one, other))
     less, more = (demand.fitted(kind, ONE, budget) for budget in budgets)
@@ -206,7 +207,7 @@ class TestStatedShare:
 
     def test_the_context_is_what_the_share_holds(self) -> None:
         demand = Demand(stated_memory(), MemoryRequest(context=LONG, utilization=0.25))
-        assert demand.full(H100, ONE) is None
+        assert isinstance(demand.full(H100, ONE), Refusal)
         allocation = demand.fitted(H100, ONE, 80 * GIB)
         assert allocation.bytes == 20 * GIB
         assert 80_000 < allocation.tokens <= 81_920
@@ -291,7 +292,7 @@ def test_taking_all_of_a_budget_of_whole_thousandths_is_not_a_byte_too_much(step
 
 
 def test_weights_of_unknown_size_are_never_taken_for_nothing() -> None:
-    memory = EstimatedMemory(a_profile(weight_bytes=0), "no tensor headers")
+    memory = partial(estimated_memory, a_profile(weight_bytes=0), "no tensor headers", 0)
     demand = Demand(memory, MemoryRequest(context=8192))
     assert "size of the weights is unknown: state `memory.claim`" in refused(demand)
     with pytest.raises(Refusal, match="unknown"):

@@ -11,7 +11,6 @@ from moorage.inventory.claims import Resource
 from moorage.placement.explanation import (
     MOST_SHOWN,
     Verdict,
-    count_refusals,
     explain,
     rows,
     summary,
@@ -82,8 +81,8 @@ def test_refusals_are_counted_most_first_and_hosts_that_fit_are_not() -> None:
         refused(Reason.PORT),
         refused(Reason.PORT),
     ]
-    assert list(count_refusals(verdicts).items()) == [(Reason.PORT, 2), (Reason.RAM, 1)]
-    assert count_refusals([]) == {}
+    assert summary(verdicts) == ["3 of 4 hosts refused: 2 port, 1 ram"]
+    assert summary([]) == []
 
 
 def test_a_verdict_survives_the_journey_as_json() -> None:

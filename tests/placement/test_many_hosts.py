@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moorage.common.refusal import Reason
+from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB, KIB
 from moorage.engines.vllm.engine import Vllm
 from moorage.inventory.snapshot import HostSnapshot
+from moorage.placement.demand import Split
 from moorage.placement.many_hosts import Depths, shares, stages_over_hosts
 from moorage.placement.placement import Placement
 from moorage.placement.request import Request
@@ -355,14 +356,16 @@ def test_the_fewest_hosts_for_each_pipeline_are_found(rooms: list[list[int]], gi
     )
     sizes = [sorted((left * GIB for left in room), reverse=True) for room in rooms]
     found = stages_over_hosts(request, KIND, Depths(sizes))
-    for hosts, stages in found.items():
-        able = [sum(left >= stages.allocation.bytes for left in room) for room in sizes]
+    for hosts, world in found.items():
+        least = request.demand.least(KIND, Split(pipeline=world))
+        assert not isinstance(least, Refusal)
+        able = [sum(left >= least.bytes for left in room) for room in sizes]
         able.sort(reverse=True)
-        taken = shares(stages.world, able, hosts)
+        taken = shares(world, able, hosts)
         assert len(taken) == hosts >= 2
-        assert sum(taken) == stages.world <= 12
+        assert sum(taken) == world <= 12
         assert all(0 < share <= there for share, there in zip(taken, able, strict=False))
-        assert hosts == 2 or sum(able[: hosts - 1]) < stages.world
+        assert hosts == 2 or sum(able[: hosts - 1]) < world
     if not found:
         for world in range(2, 13):
             needed = gib * GIB / world

@@ -12,11 +12,7 @@ from moorage.memory.demand import memory_model
 from moorage.memory.estimates import CONTEXT
 from moorage.memory.need import MemoryQuery, Need
 from moorage.models.profile import derive_profile
-from moorage.placement.memory import (
-    CalibratedMemory,
-    EstimatedMemory,
-    ExactOrEstimatedMemory,
-)
+from moorage.placement.memory import CalibratedMemory, estimated_memory, exact_or_estimated
 from moorage.readiness.engine_facts import Measured
 from moorage.spec import ModelSpec
 from tests.builders import NOON, a_model, a_profile, a_spec
@@ -26,17 +22,8 @@ TOTAL = 80 * GIB
 
 
 def estimated(tokens: int = 8192, concurrency: int = 1, tensor: int = 1, **profile: Any) -> Need:
-    memory = EstimatedMemory(a_profile(**profile), "no headers")
-    need = memory.need(
-        MemoryQuery(
-            total=TOTAL,
-            device_name="",
-            tensor=tensor,
-            pipeline=1,
-            tokens=tokens,
-            concurrency=concurrency,
-        )
-    )
+    query = MemoryQuery(total=TOTAL, tensor=tensor, tokens=tokens, concurrency=concurrency)
+    need = estimated_memory(a_profile(**profile), "no headers", 0, query)
     assert isinstance(need, Need)
     return need
 
@@ -76,43 +63,29 @@ def test_where_the_cache_is_unknown_the_accelerator_is_taken_nearly_whole() -> N
     assert 0.85 < need.utilization(TOTAL) < 0.95
 
 
-class Answering:
-    """A memory model with one answer."""
-
-    def __init__(self, answer: Need | Refusal) -> None:
-        self.answer = answer
-
-    def need(self, _query: MemoryQuery) -> Need | Refusal:
-        return self.answer
-
-
 QUERY = MemoryQuery(total=TOTAL, tokens=8192)
 
 
 def test_what_the_rules_do_not_cover_is_estimated_and_says_so() -> None:
     unknown = Refusal(Reason.UNKNOWN, "no rules for Foo")
-    memory = ExactOrEstimatedMemory(Answering(unknown), a_profile())
-    need = memory.need(QUERY)
+    need = exact_or_estimated(lambda _: unknown, a_profile(), 0, QUERY)
     assert isinstance(need, Need)
     assert "no rules for Foo" in need.terms[0].reason
 
 
 def test_what_the_engine_would_refuse_stays_refused() -> None:
     rejected = Refusal(Reason.REJECTED, "heads do not divide")
-    assert ExactOrEstimatedMemory(Answering(rejected), a_profile()).need(QUERY) is rejected
+    assert exact_or_estimated(lambda _: rejected, a_profile(), 0, QUERY) is rejected
 
 
 def test_what_is_known_is_passed_on_as_it_is() -> None:
     need = estimated()
-    memory = ExactOrEstimatedMemory(Answering(need), a_profile())
-    assert memory.need(QUERY) is need
+    assert exact_or_estimated(lambda _: need, a_profile(), 0, QUERY) is need
 
 
 def test_adapters_and_draft_models_count_by_their_files_on_each_rank() -> None:
-    memory = EstimatedMemory(a_profile(), "no headers", companion_bytes=GIB)
-    need = memory.need(
-        MemoryQuery(total=TOTAL, device_name="", tensor=2, pipeline=1, tokens=8192, concurrency=1)
-    )
+    query = MemoryQuery(total=TOTAL, tensor=2, tokens=8192)
+    need = estimated_memory(a_profile(), "no headers", GIB, query)
     assert isinstance(need, Need)
     assert size(need, "weights") == 4 * GIB + GIB
 
@@ -138,7 +111,7 @@ def served(*arguments: str) -> tuple[ModelSpec, Any, Any]:
 
 def need(*measured: Measurement, arguments: tuple[str, ...] = (), tensor: int = 1) -> Need:
     _, profile, exact = served(*arguments)
-    memory = CalibratedMemory(exact, profile, "vllm", "0.32.0", arguments, measured)
+    memory = CalibratedMemory(exact.need, profile, "vllm", "0.32.0", arguments, measured)
     found = memory.need(
         MemoryQuery(
             total=TOTAL, device_name=H100, tensor=tensor, pipeline=1, tokens=8192, concurrency=1
@@ -194,7 +167,7 @@ def test_an_estimate_by_files_has_graphs_on_top_where_they_may_be(
     versions: tuple[str, ...], gib: int
 ) -> None:
     query = replace(QUERY, versions=versions)
-    found = EstimatedMemory(a_profile(), "no headers").need(query)
+    found = estimated_memory(a_profile(), "no headers", 0, query)
     assert isinstance(found, Need)
     assert size(found, "cuda_graphs") == gib * GIB
     assert found.outside == gib * GIB + CONTEXT

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,8 +12,8 @@ from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.memory.demand import memory_model
 from moorage.models.profile import derive_profile
-from moorage.placement.demand import Split
-from moorage.placement.memory import ExactOrEstimatedMemory
+from moorage.placement.demand import Allocation, Split
+from moorage.placement.memory import exact_or_estimated
 from moorage.placement.request import Request
 from moorage.placement.strategies import one_host
 from moorage.spec import EngineName
@@ -35,7 +36,7 @@ def by_rules(name: str, engine: str, args: str) -> Request:
     spec = a_spec(engine={"name": engine, "args": [args]}, context=8192)
     model = a_model(config=config, headers=headers)
     profile = derive_profile(spec, model)
-    memory = ExactOrEstimatedMemory(memory_model(spec, model, profile), profile)
+    memory = partial(exact_or_estimated, memory_model(spec, model, profile).need, profile, 0)
     return a_request(spec, profile, ENGINES[EngineName(engine)], memory)
 
 
@@ -118,7 +119,7 @@ def test_a_model_just_at_the_room_fits_and_one_byte_more_does_not(count: int) ->
     """The same comparison, at least as much, for one accelerator and for several."""
     request = model(10, placement={"accelerators": count})
     needed = request.demand.least(next(iter(views(rooms(80))[0].groups)), Split(tensor=count))
-    assert needed
+    assert isinstance(needed, Allocation)
     for off in (0, 1):
         items = [an_accelerator(at, memory_free=needed.bytes - off) for at in range(count)]
         assert bool(offered(request, a_host(accelerators=tuple(items)))) is (off == 0)

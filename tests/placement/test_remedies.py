@@ -17,7 +17,7 @@ from moorage.memory.demand import MemoryModel
 from moorage.memory.stated_options import memory_options
 from moorage.placement.demand import Subject
 from moorage.placement.placement import Placement
-from moorage.placement.propose import NoFit, candidates_for, propose, seats_for
+from moorage.placement.propose import NoFit, propose, seats_for
 from moorage.placement.remedies import Trial, remedies
 from moorage.placement.request import Request, request_for
 from moorage.placement.view import view_of
@@ -153,7 +153,7 @@ PAIR = (host("a", 80, 80, bind="10.0.0.1"), host("b", 80, 80, bind="10.0.0.2"))
 
 
 def remedies_of(request: Request, fleet: FleetSnapshot) -> tuple[str, ...]:
-    return remedies(Trial(request, fleet, views(*fleet.hosts), seats_for, candidates_for))
+    return remedies(Trial(request, fleet, views(*fleet.hosts), seats_for))
 
 
 @pytest.mark.parametrize(

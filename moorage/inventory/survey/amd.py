@@ -39,14 +39,11 @@ NAMES = {
 
 
 def amd_cards(listed: str, driver: str) -> Found:
-    """Accelerators from the kernel's files.
+    """Accelerators from the kernel's files, by PCI address: the order of ROCm's indexes.
 
     Args:
         listed: For each card a line `card`, then `name value` of its files, from the probe.
         driver: Version of the kernel module; empty where it is the kernel's own.
-
-    Returns:
-        Accelerators in the order of their PCI addresses, which is the order of ROCm's indexes.
     """
     cards = [_fields(block) for block in listed.split("card\n")]
     cards = sorted((card for card in cards if card), key=lambda card: card.get("address", ""))
@@ -70,10 +67,8 @@ def amd_cards(listed: str, driver: str) -> Found:
 def amd_smi_found(static: str, metric: str) -> Found:
     """Accelerators from `amd-smi static --json` and `amd-smi metric --mem-usage --json`.
 
-    ROCm 6 prints a list, ROCm 7 the same list under `gpu_data`; warnings may come first.
-
-    Returns:
-        Nothing where any accelerator is unreadable: the indexes of the others would be wrong.
+    ROCm 6 prints a list, ROCm 7 the same list under `gpu_data`; warnings may come first. Where any
+    accelerator is unreadable, there are none: the indexes of the others would be wrong.
     """
     sizes = [(item, _bytes(item.get("vram"), "size")) for item in _gpus(static)]
     if not all(size and _to_int(item.get("gpu", 0)) >= 0 for item, size in sizes):

@@ -18,12 +18,9 @@ FAMILY = "Ascend"
 
 
 def ascend_found(table: str) -> Found:
-    """Accelerators from the table.
+    """Accelerators in the order of the table, which is that of the device files `/dev/davinciN`.
 
-    Returns:
-        Accelerators in the order of the table, which is the order of the device files
-        `/dev/davinciN`; the name is also the family by which images differ. Unhealthy chips are
-        troubles.
+    The name is also the family by which images differ. Unhealthy chips are troubles.
     """
     version = VERSION.search(table)
     rows = [_cells(line) for line in table.splitlines()]

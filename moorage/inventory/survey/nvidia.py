@@ -13,13 +13,10 @@ NVLINK = re.compile(r"^NV\d+$")
 
 
 def linked_groups(matrix: str) -> tuple[tuple[int, ...], ...]:
-    """Groups of two or more GPUs that NVLink joins, directly or through other GPUs.
+    """Indexes of two or more GPUs that NVLink joins, directly or through other GPUs, by group.
 
     Args:
         matrix: A heading, then a row for each device; cells are `X`, `NV18`, `PIX`, `SYS`, ...
-
-    Returns:
-        Indexes in order; empty where there is no NVLink.
     """
     # Some drivers underline the heading with escape codes.
     rows = [line.split() for line in COLOUR.sub("", matrix).splitlines()]
@@ -54,17 +51,16 @@ FAULT = re.compile(r"Unknown Error|Unable to determine|GPU is lost|has failed|mi
 
 
 def nvidia_found(listed: str, heading: str, topology: str, ram: tuple[int, int]) -> Found:
-    """Accelerators from the answer to `NVIDIA_QUERY`.
+    """The usable accelerators in the answer to `NVIDIA_QUERY`.
+
+    A device that is off the bus, reports no memory, or is split by MIG is a trouble instead: of a
+    split device, CUDA sees the parts only.
 
     Args:
         listed: Lines of comma-separated values without units, memory in MiB.
         heading: Output of plain `nvidia-smi`.
         topology: Output of `nvidia-smi topo -m`.
         ram: Total and free bytes of the host's RAM: the memory of chips that share it.
-
-    Returns:
-        The usable devices. A device that is off the bus, reports no memory, or is split by MIG is
-        a trouble instead: of a split device, CUDA sees the parts only.
     """
     version = RUNTIME.search(heading)
     accelerators, troubles, shared = [], [], False

@@ -3,6 +3,7 @@
 A probe sees `/sys` and `/proc` without these; no probe is privileged.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 
 from moorage.common.values import Value
@@ -89,15 +90,14 @@ def vendors_on(bus: str) -> dict[str, int]:
     Args:
         bus: A line for each device: its class and its vendor, as `/sys/bus/pci` has them.
     """
-    seen = [line.split() for line in bus.splitlines()]
-    pairs = [(words[0], words[1]) for words in seen if len(words) == 2]
-    counts = {
-        vendor.name: sum(
-            number == vendor.pci and kind.startswith(vendor.classes) for kind, number in pairs
-        )
+    pairs = [words for line in bus.splitlines() if len(words := line.split()) == 2]
+    found = Counter(
+        vendor.name
         for vendor in VENDORS
-    }
-    return {name: count for name, count in counts.items() if count}
+        for kind, number in pairs
+        if number == vendor.pci and kind.startswith(vendor.classes)
+    )
+    return dict(found)
 
 
 def silent_vendors(seen: Iterable[str], reported: Iterable[Accelerator]) -> tuple[str, ...]:

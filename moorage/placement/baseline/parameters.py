@@ -76,11 +76,7 @@ class Parameters:
 
 
 def parallel_sizes(parameters: Parameters, accelerators: int | None = None) -> ParallelSizes:
-    """The parallel sizes.
-
-    Args:
-        accelerators: Accelerators of each replica, used as the tensor-parallel size if no argument
-            states a size; None = open.
+    """The parallel sizes; `accelerators` of each replica are the tensor-parallel size by default.
 
     Raises:
         Failure: `NON_POSITIVE`.
