@@ -46,6 +46,7 @@ class Transformers(Engine):
     # `/v1/models` lists models in the hub's cache, never a local directory.
     lists_models = False
     argument_rules = Rules(title="transformers", reserved=RESERVED_OPTIONS)
+    warnings = staticmethod(open_access_warning)
 
     def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
         """RAM of weights and server."""
@@ -73,10 +74,6 @@ class Transformers(Engine):
     def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
         """Offline mode, as the model is already here."""
         return (variable("HF_HUB_OFFLINE", "1", "the model is already here"),)
-
-    def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
-        """A warning about open access: the server cannot check keys."""
-        return open_access_warning(request)
 
     def working_directory(self, request: LaunchRequest) -> str:
         """The folder in which the model is mounted under its served name."""

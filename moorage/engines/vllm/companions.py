@@ -10,7 +10,7 @@ from moorage.engines.companions import Adapter
 from moorage.engines.flags import Flag, Variable, derived_flag, spec_flag, variable
 from moorage.engines.request import LaunchRequest
 from moorage.memory.options import LoraOptions, allowed_rank
-from moorage.spec import AdapterUpdatesSpec, SpeculativeSpec
+from moorage.spec import AdapterUpdatesSpec, ModelSpec, SpeculativeSpec
 from moorage.spec.arguments import EngineArguments
 
 
@@ -80,13 +80,12 @@ def _module(adapter: Adapter, base: str) -> str:
     return json.dumps({"name": adapter.name, "path": adapter.path, "base_model_name": base})
 
 
-def memory_arguments(
-    lora: LoraOptions | None, speculative: SpeculativeSpec | None, written: EngineArguments
-) -> tuple[str, ...]:
+def memory_arguments(spec: ModelSpec, lora: LoraOptions | None) -> tuple[str, ...]:
     """Arguments for adapters and drafts that affect memory, as far as known before a launch.
 
-    The user's own arguments, `written`, come later and take precedence.
+    The user's own arguments come later and take precedence.
     """
+    written, speculative = spec.engine.arguments, spec.speculative
     words: tuple[str, ...] = ()
     if lora and not (written.switch("--enable-lora") or written.states("--lora-modules")):
         sizes = ("--max-loras", str(lora.max_loras), "--max-lora-rank", str(lora.max_rank))

@@ -1,6 +1,6 @@
 """The vLLM OpenAI-compatible server as an engine."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import ClassVar
 
 from moorage.common.failures import Cause, Failure
@@ -12,10 +12,8 @@ from moorage.engines.command_line import named_server_flags
 from moorage.engines.companions import base_warnings
 from moorage.engines.flags import Flag, Variable, derived_flag, variable
 from moorage.engines.launch import ContainerSpec, Mount
-from moorage.engines.recovery import Remedy
 from moorage.engines.request import LaunchRequest
 from moorage.engines.schema.argument import Rules
-from moorage.engines.sleep import EngineSleep
 from moorage.engines.updates import AdapterUpdates
 from moorage.engines.vllm.arguments import (
     IN_FLIGHT,
@@ -61,13 +59,11 @@ from moorage.engines.vllm.sleep import (
 )
 from moorage.inventory.devices import DEVICES
 from moorage.memory.demand import PROCESSES
-from moorage.memory.need import Need
-from moorage.memory.options import LoraOptions
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
 from moorage.readiness.diagnosis import LogCause
-from moorage.readiness.engine_facts import Measured, read_measured
-from moorage.spec import Distributed, EngineName, Mode, ModelSpec, Policy
+from moorage.readiness.engine_facts import read_measured
+from moorage.spec import EngineName, Mode, ModelSpec, Policy
 
 API_KEY = "VLLM_API_KEY"
 
@@ -187,48 +183,26 @@ class Vllm(Engine):
         extracted_as=EngineName.VLLM,
     )
     log_causes: ClassVar[tuple[LogCause, ...]] = LOG_CAUSES
+    memory_reader = staticmethod(read_measured)
+    joined_by = staticmethod(wanted_executor)
+    memory_arguments = staticmethod(memory_arguments)
+    ram_on_accelerators = staticmethod(ram_of_cache)
+    sleep = staticmethod(engine_sleep)
+    bytes_asleep = staticmethod(bytes_asleep)
+    remedy = staticmethod(remedy_for)
 
     def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
         """RAM of weights, the engine's processes and the key/value cache."""
         cache = _cpu_cache(profile)
         return int(profile.weight_bytes * 1.2) + PROCESSES + cache, cache
 
-    def joined_by(self, spec: ModelSpec) -> Distributed:
-        """vLLM itself, or Ray."""
-        return wanted_executor(spec)
-
-    def ram_on_accelerators(self, spec: ModelSpec, accelerator_type: str, claimed: int) -> int:
-        """RAM of the extended KV cache."""
-        return ram_of_cache(spec, accelerator_type, claimed)
-
     def ram_asleep(self, spec: ModelSpec, profile: ModelProfile) -> int:
         """RAM of the weights, at the sleep level that keeps them."""
         return profile.weight_bytes if spec.sleep_level == WEIGHTS_IN_RAM else 0
 
-    def sleep(self, spec: ModelSpec) -> EngineSleep | None:
-        """The requests for sleep at the spec's level; None = no level."""
-        return engine_sleep(spec.sleep_level) if spec.sleep_level else None
-
-    def bytes_asleep(self, need: Need | None, claimed: int) -> int:
-        """Bytes of the claim without weights and cache."""
-        return bytes_asleep(need, claimed)
-
-    def memory_arguments(self, spec: ModelSpec, lora: LoraOptions | None) -> tuple[str, ...]:
-        """Arguments for adapters and drafts."""
-        return memory_arguments(lora, spec.speculative, spec.engine.arguments)
-
     def vllm_versions(self, versions: Iterable[str]) -> tuple[str, ...]:
         """The same versions: the engine is vLLM itself."""
         return tuple(versions)
-
-    @property
-    def memory_reader(self) -> Callable[[str], Measured | None]:
-        """Reads the log lines of its memory profiling."""
-        return read_measured
-
-    def remedy(self, failure: Failure, need: Need | None) -> Remedy | None:
-        """A shorter context or a smaller share of memory, as named in its log."""
-        return remedy_for(failure, need)
 
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """`vllm serve MODEL`, then the derived flags, and those of sleep, claim and mode."""
