@@ -39,7 +39,7 @@ from moorage.engines.vllm.environment import (
     variables,
     without_overridden,
 )
-from moorage.engines.vllm.launch_facts import by_baseline, is_clustered, version_of
+from moorage.engines.vllm.launch_facts import by_baseline, is_clustered
 from moorage.engines.vllm.options import ALIASES, REMOVED_OPTIONS, RESERVED_OPTIONS
 from moorage.engines.vllm.ray_cluster import (
     ray_containers,
@@ -231,7 +231,7 @@ class Vllm(Engine):
     def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
         """Variables for its loading, caches, hosts and adapters."""
         later = (
-            *kept_cache_variables(request, version_of(request)),
+            *kept_cache_variables(request),
             *update_variables(request.spec.lora_updates),
             *sleep_variables(request),
             *ready_variables(request.spec.readiness.deadlines.load_seconds),
@@ -280,8 +280,7 @@ class Vllm(Engine):
     def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:
         """Mounts of its companions, and caches for the next start."""
         command = tuple(token for flag in self.vllm_flags(request) for token in flag.tokens)
-        caches = cache_mounts(request, version_of(request), command)
-        return (*super().extra_mounts(request), *caches)
+        return (*super().extra_mounts(request), *cache_mounts(request, command))
 
     def vllm_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """Flags of vLLM itself before the user's own, whichever program gives them to it."""

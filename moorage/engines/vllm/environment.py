@@ -13,7 +13,7 @@ from moorage.engines.vllm.distributed import (
     topology_of,
 )
 from moorage.engines.vllm.engine_caches import cache_root, offload_variables
-from moorage.engines.vllm.launch_facts import by_baseline, is_310p, is_clustered, version_of
+from moorage.engines.vllm.launch_facts import by_baseline, is_310p, is_clustered
 from moorage.placement.parallelism import Shape
 from moorage.placement.placement import CPU
 
@@ -112,7 +112,7 @@ def without_overridden(
 
 def cache_variables(request: LaunchRequest) -> Iterator[Variable]:
     """The variable for the folder of compiled kernels, if there is one."""
-    if root := cache_root(request, version_of(request)):
+    if root := cache_root(request):
         yield variable("VLLM_CACHE_ROOT", f"{root}/vllm", "compiled kernels outlive the container")
 
 
