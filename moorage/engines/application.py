@@ -91,9 +91,7 @@ def application(request: ApplicationRequest, built: ApplicationParts) -> Contain
         accelerator_type=seat.accelerator_type,
         bind="",
         port=0,
-        labels=labels_of(
-            request.ledger, request.spec.name, request.release, seat.role, seat.replica
-        ),
+        labels=labels_of(request.ledger, request.spec.name, request.release, seat),
         application=Application(endpoint=f"{request.cluster.serve}{route}", config=config),
     )
 

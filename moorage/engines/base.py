@@ -70,11 +70,6 @@ class Busy(Value):
     progress: tuple[str, ...] = ()
     guarded: bool = False
 
-    @property
-    def in_flight(self) -> tuple[str, str]:
-        """Names of the metrics whose sum is the number of requests in flight."""
-        return self.running, self.waiting
-
 
 class Engine(EngineTraits):
     """An inference engine: pure functions that decide its command line and probes."""
@@ -246,9 +241,7 @@ class Engine(EngineTraits):
             shm_bytes=shm_bytes(request),
             memory_bytes=memory_bytes(request),
             cores=cores(request),
-            labels=labels_of(
-                request.ledger, request.spec.name, request.release, seat.role, seat.replica
-            ),
+            labels=labels_of(request.ledger, request.spec.name, request.release, seat),
             working_directory=self.working_directory(request) if request.in_container else "",
             links=() if request.in_container else self.links(request),
             files=self.files(request),
@@ -280,9 +273,8 @@ class Engine(EngineTraits):
         variables = {one.name: one for one in derived}
         fixed = self.fixed_variables(request)
         for name, value in request.spec.engine.env.items():
-            if name in fixed:
-                continue
-            variables[name] = variable(name, value, "engine.env", Origin.USER)
+            if name not in fixed:
+                variables[name] = variable(name, value, "engine.env", Origin.USER)
         for name, secret in request.spec.secrets.items():
             variables[name] = Variable(
                 name=name, secret=secret, origin=Origin.USER, reason="secrets"

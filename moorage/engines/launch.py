@@ -59,11 +59,6 @@ class Preparation(Value):
     """Whether it removes CUDA's compatibility libraries for newer drivers."""
 
     @property
-    def is_needed(self) -> bool:
-        """Whether there is anything to do."""
-        return bool(self.packages) or self.without_cuda_compat
-
-    @property
     def words(self) -> tuple[str, ...]:
         """The script's own arguments, in front of the engine's command line."""
         packages = ("--packages", " ".join(self.packages)) if self.packages else ()

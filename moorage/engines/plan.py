@@ -52,8 +52,7 @@ def plan_launch(
     require_adapter_format(engine, placed.model.companions)
     _require_own_store(placed)
     requests = [
-        _request(placed, seat, image, ledger, caches).model_copy(update={"arguments": arguments})
-        for seat in placed.placement.seats
+        _request(placed, seat, image, ledger, caches, arguments) for seat in placed.placement.seats
     ]
     return LaunchPlan(
         release=placed.release,
@@ -68,7 +67,12 @@ def plan_launch(
 
 
 def _request(
-    placed: Placed, seat: Seat, image: Image | None, ledger: str, caches: str
+    placed: Placed,
+    seat: Seat,
+    image: Image | None,
+    ledger: str,
+    caches: str,
+    arguments: Schema | None,
 ) -> LaunchRequest:
     host = placed.snapshot.host(seat.host)
     model = on_host(placed.model, host.store)
@@ -86,6 +90,7 @@ def _request(
         updates_folder=model.updates_folder,
         image=image if seat.runtime == RuntimeName.DOCKER else None,
         caches=f"{host.store.rstrip('/')}/cache" if host.store else caches,
+        arguments=arguments,
         peers=_peers(placed, seat),
     )
 

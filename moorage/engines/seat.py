@@ -116,7 +116,7 @@ def preparation(request: LaunchRequest) -> Preparation | None:
         packages=tuple(name.replace(" ", "") for name in spec.packages),
         without_cuda_compat=runs_by_minor_version(request) and not spec.keep_cuda_compat,
     )
-    return found if found.is_needed else None
+    return found if found != Preparation() else None
 
 
 def runs_by_minor_version(request: LaunchRequest) -> bool:

@@ -6,12 +6,11 @@ Source: the format's specification (`docs/gguf.md` of ggml), versions 2 and 3.
 import re
 import struct
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 
 from moorage.common.failures import Cause, Failure
 from moorage.models.source import ModelFile, WeightSummary
+from moorage.models.weights import FileWeights
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
@@ -80,21 +79,7 @@ class NeedsMore(Exception):
     """The header is longer than the bytes that were read."""
 
 
-@dataclass(frozen=True, slots=True)
-class GgufHeader:
-    """The contents of one GGUF file's header.
-
-    Attributes:
-        metadata: Its entries by key.
-        parts: Bytes of the tensors by the part of the model: `blk.0`, `token_embd`, `output`, ...
-    """
-
-    summary: WeightSummary
-    metadata: Metadata
-    parts: Mapping[str, int]
-
-
-def read_gguf(data: bytes | bytearray, file: ModelFile) -> GgufHeader:
+def read_gguf(data: bytes | bytearray, file: ModelFile) -> FileWeights:
     """Parse the header of one GGUF file; `data` is the beginning of the file.
 
     Raises:
@@ -122,7 +107,7 @@ def read_gguf(data: bytes | bytearray, file: ModelFile) -> GgufHeader:
     summary = WeightSummary(
         family="gguf", bytes=sizes.total(), tensors=count, bytes_by_dtype=dict(sizes)
     )
-    return GgufHeader(summary, metadata, parts)
+    return FileWeights(summary, metadata=metadata, parts=parts)
 
 
 class _Reader:

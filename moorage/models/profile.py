@@ -23,7 +23,6 @@ from moorage.models.source import ResolvedModel
 from moorage.spec import EngineName, Mode, ModelSpec
 
 CONTEXT_WHEN_UNKNOWN = 2048
-EXTEND = "extend the model's rope scaling"
 
 TRANSCRIBERS = frozenset(
     f"{name}ForConditionalGeneration"
@@ -61,17 +60,16 @@ MODE_BY_ARCHITECTURE: tuple[tuple[str, Mode], ...] = (
 LABELS_WHEN_UNKNOWN = 2
 """Number of labels of a classifier whose configuration names none (transformers)."""
 
-LLM, EMBEDDING, RERANKER, IMAGE = "llm", "embedding", "reranker", "image"
 SPEECH_TO_TEXT = "speech_to_text"
 
 POOLING = (Mode.EMBEDDING, Mode.RERANKING, Mode.CLASSIFICATION)
 
 BY_MODE = {
-    Mode.EMBEDDING: EMBEDDING,
-    Mode.RERANKING: RERANKER,
-    Mode.CLASSIFICATION: RERANKER,
+    Mode.EMBEDDING: "embedding",
+    Mode.RERANKING: "reranker",
+    Mode.CLASSIFICATION: "reranker",
     Mode.TRANSCRIPTION: SPEECH_TO_TEXT,
-    Mode.IMAGE_GENERATION: IMAGE,
+    Mode.IMAGE_GENERATION: "image",
 }
 
 
@@ -152,7 +150,7 @@ def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
         format=model.weights.family,
         weight_bytes=model.weights.bytes,
         has_chat_template=model.has_chat_template,
-        categories=(BY_MODE.get(mode, LLM),),
+        categories=(BY_MODE.get(mode, "llm"),),
         warnings=tuple(warnings),
     )
 
@@ -190,7 +188,7 @@ def _context(
 ) -> tuple[int, Origin, str]:
     rule, why = rope_rule(spec), "the longest that the model's configuration allows"
     longest = context_length(config, rule=rule)
-    scaled, extend = _if_multiplied(config, longest, rule), EXTEND
+    scaled, extend = _if_multiplied(config, longest, rule), "extend the model's rope scaling"
     if longest_input and longest_input < (longest or MOST) and _reads_longest_input(spec):
         longest, scaled, extend = longest_input, "", "raise it in the model's own settings"
         why = "the longest input that the model's sentence or tokenizer settings allow"
@@ -260,11 +258,8 @@ def _labels(config: Config) -> int:
 
 
 def _dtype(config: Config, text: Config) -> str:
-    for part in (config, text):
-        value = part.get("dtype") or part.get("torch_dtype")
-        if value:
-            return str(value).removeprefix("torch.")
-    return ""
+    found = (part.get("dtype") or part.get("torch_dtype") for part in (config, text))
+    return str(next(filter(None, found), "")).removeprefix("torch.")
 
 
 def _quantization(config: Config, text: Config) -> str:

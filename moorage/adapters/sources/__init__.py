@@ -26,7 +26,7 @@ from moorage.inventory.model_store import (
     selection,
 )
 from moorage.models.assets import Asset, SourceRequest, assets_of, require_rank
-from moorage.models.files import MODEL, Layout, layout_of
+from moorage.models.files import ADAPTER, MODEL, Layout
 from moorage.models.pin import AssetRole
 from moorage.models.source import ResolvedModel, join_companions
 from moorage.spec import ModelSpec
@@ -105,7 +105,7 @@ def source_for(
         keys: Keys for the source. Only this token is sent to the hub.
         anything: Whether a directory without a configuration is accepted.
     """
-    layout = layout_of(role)
+    layout = ADAPTER if role == AssetRole.ADAPTER else MODEL
     if is_local(wanted.source):
         return LocalSource(layout, anything=anything)
     # A repository may contain an adapter and a model: each is chosen and stored separately.
