@@ -154,9 +154,7 @@ class Engine(EngineTraits):
     def remedy(self, failure: Failure, need: Need | None) -> Remedy | None:
         """A value named by the engine with which it would start; None = it named none.
 
-        Args:
-            failure: Why it did not start.
-            need: The predicted memory of one accelerator; None = no prediction.
+        `need` is the predicted memory of one accelerator; None = no prediction.
         """
         return None
 

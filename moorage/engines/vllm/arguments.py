@@ -100,12 +100,7 @@ def eager_flags(request: LaunchRequest) -> tuple[Flag, ...]:
 
 
 def mode_flags(profile: ModelProfile, version: str) -> tuple[Flag, ...]:
-    """The flag for a mode that does not generate text.
-
-    Args:
-        profile: The model's profile.
-        version: Version of the engine; empty = unknown, assumed to be newer.
-    """
+    """The flag for a mode that does not generate text; an empty version is assumed to be newer."""
     newer = not version or at_least(version, RUNNER_SINCE)
     if profile.mode not in (POOLING if newer else TASKS):
         return ()
