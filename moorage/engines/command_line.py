@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from moorage.common.units import human_bytes
 from moorage.common.values import Origin
-from moorage.engines.flags import Flag, derived_flag, spec_flag
+from moorage.engines.flags import Flag, derived_flag, size_flags, spec_flag
 from moorage.engines.request import LaunchRequest
 from moorage.inventory.fleet_engines import EngineVersion
 from moorage.models.profile import SPEECH_TO_TEXT
@@ -95,8 +95,7 @@ def batch_flags(request: LaunchRequest, tokens: str, seqs: str) -> tuple[Flag, .
     if need is None or need.cache is None:
         return ()
     reason = f"as counted for the claim of {human_bytes(need.inside)}"
-    sizes = {tokens: need.batch.tokens, seqs: need.batch.seqs}
-    return tuple(derived_flag(reason, name, str(size)) for name, size in sizes.items())
+    return size_flags(reason, {tokens: need.batch.tokens, seqs: need.batch.seqs})
 
 
 def own_command(request: LaunchRequest) -> Flag:

@@ -1,5 +1,7 @@
 """Flags and variables of an engine, each with its origin."""
 
+from collections.abc import Mapping
+
 from moorage.common.values import Origin, Value
 
 
@@ -34,6 +36,11 @@ class Variable(Value):
 def derived_flag(reason: str, *tokens: str) -> Flag:
     """A flag that follows from the model, the host or the placement."""
     return Flag(tokens=tokens, origin=Origin.DERIVED, reason=reason)
+
+
+def size_flags(reason: str, values: Mapping[str, object]) -> tuple[Flag, ...]:
+    """Derived flags that have one value each and the same reason."""
+    return tuple(derived_flag(reason, name, str(value)) for name, value in values.items())
 
 
 def default_flag(reason: str, *tokens: str) -> Flag:

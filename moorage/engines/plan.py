@@ -52,7 +52,8 @@ def plan_launch(
     require_adapter_format(engine, placed.model.companions)
     _require_own_store(placed)
     requests = [
-        _request(placed, seat, image, ledger, caches, arguments) for seat in placed.placement.seats
+        _request(placed, seat, image, ledger, caches).model_copy(update={"arguments": arguments})
+        for seat in placed.placement.seats
     ]
     return LaunchPlan(
         release=placed.release,
@@ -67,12 +68,7 @@ def plan_launch(
 
 
 def _request(
-    placed: Placed,
-    seat: Seat,
-    image: Image | None,
-    ledger: str,
-    caches: str,
-    arguments: Schema | None,
+    placed: Placed, seat: Seat, image: Image | None, ledger: str, caches: str
 ) -> LaunchRequest:
     host = placed.snapshot.host(seat.host)
     model = on_host(placed.model, host.store)
@@ -90,7 +86,6 @@ def _request(
         updates_folder=model.updates_folder,
         image=image if seat.runtime == RuntimeName.DOCKER else None,
         caches=f"{host.store.rstrip('/')}/cache" if host.store else caches,
-        arguments=arguments,
         peers=_peers(placed, seat),
     )
 
@@ -100,10 +95,7 @@ def _peers(placed: Placed, seat: Seat) -> tuple[Peer, ...]:
     seats = [other for other in placed.placement.seats if other.replica == seat.replica]
     if len(seats) < 2:
         return ()
-    hosts = [placed.snapshot.host(one.host) for one in seats]
-    return tuple(
-        Peer(address=host.bind, seat=one, host=host) for host, one in zip(hosts, seats, strict=True)
-    )
+    return tuple(Peer(seat=one, host=placed.snapshot.host(one.host)) for one in seats)
 
 
 def _version(request: LaunchRequest, engine: Engine) -> str:
@@ -185,10 +177,6 @@ CLUSTER_CAUSES = (
 
 def plan_on_cluster(request: ApplicationRequest, engine: EngineName) -> LaunchPlan:
     """The plan of a release on a Ray cluster.
-
-    Args:
-        request: The application.
-        engine: Its engine.
 
     Raises:
         Failure: `BAD_SPEC` when the engine cannot run on a Ray cluster.

@@ -14,10 +14,7 @@ MODELS_FOLDER = "/models"
 
 
 class Peer(Value):
-    """One host of a replica that spans several."""
-
-    address: str
-    """Address that the other hosts reach."""
+    """One host of a replica that spans several; the others reach it at its `bind`."""
 
     seat: Seat
     host: HostSnapshot

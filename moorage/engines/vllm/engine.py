@@ -193,7 +193,8 @@ class Vllm(Engine):
 
     def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
         """RAM of weights, the engine's processes and the key/value cache."""
-        cache = _cpu_cache(profile)
+        wanted = CPU_CONTEXTS * profile.context * (profile.kv_bytes_per_token or 0)
+        cache = max(CPU_LEAST_CACHE, -(-wanted // GIB) * GIB)  # in whole GiB
         return int(profile.weight_bytes * 1.2) + PROCESSES + cache, cache
 
     def ram_asleep(self, spec: ModelSpec, profile: ModelProfile) -> int:
@@ -285,9 +286,3 @@ class Vllm(Engine):
     def vllm_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """Flags of vLLM itself before the user's own, whichever program gives them to it."""
         return self.base_command(request)
-
-
-def _cpu_cache(profile: ModelProfile) -> int:
-    """Bytes of the key/value cache on CPU, in whole GiB."""
-    wanted = CPU_CONTEXTS * profile.context * (profile.kv_bytes_per_token or 0)
-    return max(CPU_LEAST_CACHE, -(-wanted // GIB) * GIB)

@@ -74,11 +74,7 @@ Source: `envs.py`.
 
 
 def ready_variables(load_seconds: int) -> tuple[Variable, ...]:
-    """The time that the server waits for its engines, if the spec allows more than vLLM.
-
-    Args:
-        load_seconds: The spec's limit for loading, in seconds.
-    """
+    """The time that the server waits for its engines, if the spec allows more than vLLM."""
     if load_seconds <= READY_SECONDS:
         return ()
     reason = f"as long as `load_seconds` says; its own limit is {READY_SECONDS} s"
@@ -120,7 +116,7 @@ def host_variables(request: LaunchRequest) -> Iterator[Variable]:
     """Variables for addresses, ports and interface that connect the hosts of a replica."""
     if not request.spans_hosts:
         return
-    own = request.peers[request.seat.position].address
+    own = request.peers[request.seat.position].host.bind
     yield _derived("VLLM_HOST_IP", own, "the address that the other hosts see")
     yield from _ray(request) if is_clustered(request) else _native(request)
     yield from _interface(request, own)

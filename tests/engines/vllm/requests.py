@@ -60,7 +60,10 @@ def a_request(
     ]
     own = (an_accelerator(type=kind, index=at, family=family) for at in range(counts[position]))
     host = a_host(accelerators=tuple(own), interface="eth0")
-    peers = [Peer(address=f"10.0.0.{at}", seat=one, host=host) for at, one in enumerate(seats, 1)]
+    peers = [
+        Peer(seat=one, host=host.model_copy(update={"bind": f"10.0.0.{at}"}))
+        for at, one in enumerate(seats, 1)
+    ]
     return LaunchRequest(
         spec=a_spec(**{"engine": engine, **wish}),
         profile=a_profile(),
