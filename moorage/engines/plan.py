@@ -71,19 +71,14 @@ def _request(
     placed: Placed, seat: Seat, image: Image | None, ledger: str, caches: str
 ) -> LaunchRequest:
     host = placed.snapshot.host(seat.host)
-    model = on_host(placed.model, host.store)
     return LaunchRequest(
         spec=placed.spec,
         profile=placed.profile,
+        model=on_host(placed.model, host.store),
         seat=seat,
         host=host,
         release=placed.release,
         ledger=ledger,
-        model_path=model.path,
-        files=model.files,
-        companions=model.companions,
-        has_own_tokenizer=model.has_own_tokenizer,
-        updates_folder=model.updates_folder,
         image=image if seat.runtime == RuntimeName.DOCKER else None,
         caches=f"{host.store.rstrip('/')}/cache" if host.store else caches,
         peers=_peers(placed, seat),

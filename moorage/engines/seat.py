@@ -169,7 +169,7 @@ def mounts(request: LaunchRequest) -> tuple[Mount, ...]:
     if not request.in_container:
         return ()
     driver = (Mount(source=path, target=path) for path in device_kind_of(request).mounts)
-    return (*mounts_of(request.model_path, request.files, request.engine_model_path), *driver)
+    return (*mounts_of(request.model.path, request.model.files, request.engine_model_path), *driver)
 
 
 def mounts_of(source: str, files: Sequence[ModelFile], target: str) -> tuple[Mount, ...]:

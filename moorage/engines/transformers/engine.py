@@ -81,4 +81,4 @@ class Transformers(Engine):
 
     def links(self, request: LaunchRequest) -> tuple[Link, ...]:
         """A link to the model under its served name."""
-        return (Link(name=request.spec.name, target=request.model_path),)
+        return (Link(name=request.spec.name, target=request.model.path),)

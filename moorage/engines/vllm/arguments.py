@@ -120,7 +120,7 @@ TEKKEN = "tekken.json"
 
 def has_only_tekken(request: LaunchRequest) -> bool:
     """Whether Mistral's own tokenizer is the model's only one."""
-    names = {file.name for file in request.files}
+    names = {file.name for file in request.model.files}
     return TEKKEN in names and names.isdisjoint({"tokenizer.json", "tokenizer.model"})
 
 

@@ -67,7 +67,7 @@ def cache_mounts(request: LaunchRequest, command: tuple[str, ...]) -> Iterator[M
     yield Mount(source=folder, target=INSIDE, read_only=False, kept=True)
     if _plans(request):
         options = [*command, *request.spec.engine.arguments.words]
-        same = [options, request.model_path, request.profile.weight_bytes, request.spec.engine.env]
+        same = [options, request.model.path, request.profile.weight_bytes, request.spec.engine.env]
         yield Mount(
             source=f"{folder}-plan-{_digits(same)}",
             target=f"{INSIDE}/vllm/startup_plan",

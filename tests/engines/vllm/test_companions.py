@@ -119,8 +119,7 @@ def request(
         host=a_host(),
         release="tiny.v1",
         ledger=LEDGER,
-        model_path="/store/tiny",
-        companions=companions,
+        model=a_model(path="/store/tiny", companions=companions),
     )
 
 

@@ -20,7 +20,7 @@ from moorage.engines.vllm.engine_caches import (
     offload_warnings,
 )
 from moorage.spec import RuntimeName
-from tests.builders import a_host, a_spec, an_accelerator, an_image
+from tests.builders import a_host, a_model, a_spec, an_accelerator, an_image
 from tests.engines.vllm import requests
 
 CACHES = "/home/moorage/cache"
@@ -132,7 +132,9 @@ def test_a_plan_made_with_another_share_of_the_memory_is_never_found() -> None:
     assert plan_folder(a_request(), *half) == plan_folder(a_request(release="tiny.v2"), *half)
     assert plan_folder(a_request(), *half) != plan_folder(a_request(), *most)
     assert plan_folder(a_request(), *half) != plan_folder(a_request({"args": ["--seed 7"]}), *half)
-    assert plan_folder(a_request(), *half) != plan_folder(a_request(model_path="/other"), *half)
+    assert plan_folder(a_request(), *half) != plan_folder(
+        a_request(model=a_model(path="/other")), *half
+    )
 
 
 def test_what_one_user_wrote_is_not_given_to_another() -> None:
