@@ -29,19 +29,7 @@ BLOCKS: dict[int, tuple[str, int, int]] = {
 }
 """Types of tensors by number: name, elements per block, bytes per block."""
 
-FORMATS = {
-    0: "B",
-    1: "b",
-    2: "H",
-    3: "h",
-    4: "I",
-    5: "i",
-    6: "f",
-    7: "?",
-    10: "Q",
-    11: "q",
-    12: "d",
-}
+FORMATS = {**dict(enumerate("BbHhIif?")), 10: "Q", 11: "q", 12: "d"}
 """Types of metadata with a fixed size, as format characters of `struct`."""
 
 WIDTHS = {kind: struct.calcsize(f"<{letter}") for kind, letter in FORMATS.items()}

@@ -80,7 +80,8 @@ class ModelProfile(Value):
         context_origin: `user`, `derived` (from the configuration) or `default` (not configured).
         layers: Number of hidden layers; None = unknown, as for all the counts below.
         vision_heads: Attention heads of the vision tower; None = no tower.
-        encoder_tokens: Tokens that each request keeps of an encoder; None = no encoder.
+        encoder_tokens: Tokens that each request keeps of an encoder, as of a Whisper; None = no
+            encoder.
         dtype: Configured dtype of the weights, such as `bfloat16`; empty = unknown.
         quantization: Quantization method, such as `fp8`, `awq`; empty = none.
         format: Format of the weights, such as `safetensors` or `gguf`; empty = not recorded.
@@ -144,7 +145,6 @@ def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
         context_reason=reason,
         **_sizes(text),
         vision_heads=_vision_heads(config),
-        encoder_tokens=_encoder_tokens(text),
         dtype=_dtype(config, text),
         quantization=_quantization(config, text),
         format=model.weights.family,
@@ -155,15 +155,11 @@ def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
     )
 
 
-def _encoder_tokens(text: Config) -> int | None:
-    """Tokens that each request keeps of an encoder, as of a Whisper; None = none, or unknown."""
-    return first_int(text, "max_source_positions") if text.get("is_encoder_decoder") else None
-
-
 def _sizes(text: Config) -> dict[str, Any]:
     heads = first_int(text, "num_attention_heads", "n_head", "n_heads", "num_heads")
     kv_heads = first_int(text, "num_key_value_heads", "num_kv_heads", "multi_query_group_num")
     hidden = first_int(text, "hidden_size", "n_embd", "d_model")
+    encodes = text.get("is_encoder_decoder")
     return {
         "layers": first_int(text, *LAYER_KEYS),
         "attention_heads": heads,
@@ -171,6 +167,7 @@ def _sizes(text: Config) -> dict[str, Any]:
         "head_dim": first_int(text, "head_dim") or (hidden // heads if hidden and heads else None),
         "hidden_size": hidden,
         "vocab_size": first_int(text, "vocab_size", "padded_vocab_size"),
+        "encoder_tokens": first_int(text, "max_source_positions") if encodes else None,
     }
 
 
