@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from moorage.common.failures import Failure
+from moorage.common.units import GIB
 from moorage.common.values import Origin, Value
 from moorage.engines.api_key import generated_key
 from moorage.engines.command_line import own_command, start_flags, without_user_flags
@@ -44,6 +45,9 @@ from moorage.readiness.engine_facts import Measured
 from moorage.readiness.protocol import Probe, readiness_probes
 from moorage.spec import EngineName, ModelSpec
 from moorage.spec.arguments import parse_words
+
+PROCESS_BYTES = 2 * GIB
+"""RAM of a server and its requests; that of transformers takes 0.5 GiB with a tiny model."""
 
 
 class Busy(Value):
@@ -108,6 +112,10 @@ class Engine(EngineTraits):
     """Paths outside `/v1` whose requests name the model."""
 
     log_causes: ClassVar[tuple[LogCause, ...]] = ()
+
+    def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
+        """RAM of weights and server; it does not reserve its cache."""
+        return int(profile.weight_bytes * 1.2) + PROCESS_BYTES, 0
 
     @abstractmethod
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:

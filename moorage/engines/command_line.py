@@ -11,7 +11,7 @@ from moorage.engines.flags import Flag, derived_flag, size_flags, spec_flag
 from moorage.engines.request import LaunchRequest
 from moorage.inventory.fleet_engines import EngineVersion
 from moorage.models.profile import SPEECH_TO_TEXT
-from moorage.spec import EngineName, Policy
+from moorage.spec import EngineName, ModelSpec, Policy
 from moorage.spec.arguments import EngineArguments
 
 PLACEHOLDER = re.compile(r"\{\{([A-Za-z_]\w*)\}\}")
@@ -96,6 +96,12 @@ def batch_flags(request: LaunchRequest, tokens: str, seqs: str) -> tuple[Flag, .
         return ()
     reason = f"as counted for the claim of {human_bytes(need.inside)}"
     return size_flags(reason, {tokens: need.batch.tokens, seqs: need.batch.seqs})
+
+
+def trust_flags(spec: ModelSpec) -> tuple[Flag, ...]:
+    """The flag that allows the model's own code to run."""
+    flag = spec_flag("trust_remote_code", "--trust-remote-code")
+    return (flag,) if spec.trust_remote_code else ()
 
 
 def own_command(request: LaunchRequest) -> Flag:

@@ -8,10 +8,10 @@ from typing import Any
 
 from moorage.common.values import Origin
 from moorage.engines.application import ApplicationParts, ApplicationRequest
-from moorage.engines.command_line import without_user_flags
+from moorage.engines.command_line import trust_flags, without_user_flags
 from moorage.engines.flags import Flag, derived_flag, variable
 from moorage.engines.schema.keywords import keywords
-from moorage.engines.vllm.arguments import mode_flags, trust_flags
+from moorage.engines.vllm.arguments import mode_flags
 from moorage.engines.vllm.companions import speculative_flags
 from moorage.engines.vllm.distributed import PIPELINE, TENSOR
 from moorage.engines.vllm.options import ALIASES
