@@ -10,7 +10,7 @@ from moorage.common.values import Origin, Value
 from moorage.engines.api_key import generated_key
 from moorage.engines.command_line import own_command, start_flags, without_user_flags
 from moorage.engines.companions import companion_mounts
-from moorage.engines.flags import Flag, Variable, variable
+from moorage.engines.flags import Flag, Variable, user_flag, variable
 from moorage.engines.labels import labels_of
 from moorage.engines.launch import (
     ContainerSpec,
@@ -270,7 +270,7 @@ class Engine(EngineTraits):
         start = start_flags(request, self.name, first)
         stated = parse_words((*(word for flag in start for word in flag.tokens), *tokens))
         kept = without_user_flags(derived, stated, self.aliases)
-        own = Flag(tokens=tokens, origin=Origin.USER, reason=field, written=True)
+        own = user_flag(field, tokens)
         return (*start, *kept, *[own] * bool(tokens))
 
     def _environment(self, request: LaunchRequest) -> tuple[Variable, ...]:

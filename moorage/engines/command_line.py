@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from moorage.common.units import human_bytes
 from moorage.common.values import Origin
-from moorage.engines.flags import Flag, derived_flag, size_flags, spec_flag
+from moorage.engines.flags import Flag, derived_flag, size_flags, spec_flag, user_flag
 from moorage.engines.request import LaunchRequest
 from moorage.inventory.fleet_engines import EngineVersion
 from moorage.models.profile import SPEECH_TO_TEXT
@@ -108,7 +108,7 @@ def own_command(request: LaunchRequest) -> Flag:
     """The user's own command line, with placeholders filled in."""
     spec = request.spec.engine
     tokens = filled(spec.command or (), placeholders(request), spec.env)
-    return Flag(tokens=tokens, origin=Origin.USER, reason="engine.command", written=True)
+    return user_flag("engine.command", tokens)
 
 
 def placeholders(request: LaunchRequest) -> dict[str, str]:

@@ -53,6 +53,11 @@ def spec_flag(reason: str, *tokens: str) -> Flag:
     return Flag(tokens=tokens, origin=Origin.USER, reason=reason)
 
 
+def user_flag(reason: str, words: tuple[str, ...]) -> Flag:
+    """The user's own words, from the field that `reason` names."""
+    return Flag(tokens=words, origin=Origin.USER, reason=reason, written=True)
+
+
 def variable(name: str, value: str, reason: str, origin: Origin = Origin.DEFAULT) -> Variable:
     """A variable; by default its origin is `DEFAULT`, which every server gets."""
     return Variable(name=name, value=value, origin=origin, reason=reason)

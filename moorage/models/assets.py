@@ -5,7 +5,6 @@ from typing import Any
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
-from moorage.inventory.model_store import selection
 from moorage.models.pin import AssetRole
 from moorage.spec import AdapterSpec, EngineName, ModelSpec
 
@@ -29,11 +28,6 @@ class Asset(Value):
     rank: int | None = None
     anything: bool = False
     files: str | None = None
-
-    @property
-    def selection(self) -> str:
-        """Its source, with the pattern of the selected files."""
-        return selection(self.source, self.files)
 
     @property
     def step(self) -> str:
