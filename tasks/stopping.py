@@ -190,6 +190,6 @@ class _DrainWatch:
 
 def _in_flight(metrics: str, busy: Busy) -> int | None:
     """Requests in flight; None if the metrics do not tell. A request may be in both counts."""
-    names = (busy.in_flight, [busy.answering] if busy.answering else [])
+    names = ((busy.running, busy.waiting), [busy.answering] if busy.answering else [])
     counts = (metrics_total(metrics, those) for those in names if those)
     return max((count for count in counts if count is not None), default=None)

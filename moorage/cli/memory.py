@@ -26,7 +26,6 @@ from moorage.memory.need import MemoryQuery
 from moorage.memory.options import KVDtype
 from moorage.memory.stated_options import memory_options, wanted_concurrency
 from moorage.models.files import GGUF
-from moorage.models.pin import AssetRole
 from moorage.models.profile import derive_profile
 from moorage.models.source import ResolvedModel
 from moorage.reports.memory_report import answer_document, refused, sizes_document
@@ -133,7 +132,7 @@ def _model(spec: ModelSpec, resolved: ResolvedModel, kv_cache_dtype: str | None)
             known = ", ".join(get_args(KVDtype))
             raise Failure(Cause.BAD_SPEC, f"--kv-cache-dtype {kv_cache_dtype}: not one of {known}")
         options = options.model_copy(update={"kv_cache_dtype": kv_cache_dtype})
-    draft = resolved.companion(AssetRole.DRAFT)
+    draft = resolved.draft
     return MemoryModel(
         resolved.config, resolved.headers, options, files=resolved.weights, draft=draft
     )

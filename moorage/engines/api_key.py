@@ -39,9 +39,7 @@ def is_generated(name: str) -> bool:
 def states_a_key(spec: ModelSpec, variable: str) -> bool:
     """Whether the spec itself gives the server a key.
 
-    Args:
-        spec: The user's spec.
-        variable: The environment variable of the engine's key; empty = it has none.
+    `variable` is the environment variable of the engine's key; empty = it has none.
     """
     lines = (spec.engine.arguments, parse_words(spec.engine.command or ()))
     return variable in spec.secrets or any(line.has(KEY_OPTION) for line in lines)

@@ -6,7 +6,7 @@ from typing import Any
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin, Value
 from moorage.engines.command_line import filled
-from moorage.engines.flags import Flag, Variable, variable
+from moorage.engines.flags import Flag, Variable, user_flag, variable
 from moorage.engines.labels import labels_of
 from moorage.engines.launch import Application, ContainerSpec
 from moorage.engines.ray_serve import MARK_LEDGER, MARK_RELEASE
@@ -91,9 +91,7 @@ def application(request: ApplicationRequest, built: ApplicationParts) -> Contain
         accelerator_type=seat.accelerator_type,
         bind="",
         port=0,
-        labels=labels_of(
-            request.ledger, request.spec.name, request.release, seat.role, seat.replica
-        ),
+        labels=labels_of(request.ledger, request.spec.name, request.release, seat),
         application=Application(endpoint=f"{request.cluster.serve}{route}", config=config),
     )
 
@@ -108,13 +106,10 @@ def custom_application(request: ApplicationRequest) -> ApplicationParts:
     if settings.import_path is None:
         raise Failure(Cause.BAD_SPEC, "engine.application.import_path: it is missing")
     known = {"model_path": request.source, "model_name": request.spec.name}
-    reason = "engine.application"
     return ApplicationParts(
         import_path=settings.import_path,
         args=_filled(settings.args, known),
-        flags=(
-            Flag(tokens=(settings.import_path,), origin=Origin.USER, reason=reason, written=True),
-        ),
+        flags=(user_flag("engine.application", (settings.import_path,)),),
         deployments=settings.deployments,
     )
 

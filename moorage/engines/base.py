@@ -5,11 +5,12 @@ from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from moorage.common.failures import Failure
+from moorage.common.units import GIB
 from moorage.common.values import Origin, Value
 from moorage.engines.api_key import generated_key
 from moorage.engines.command_line import own_command, start_flags, without_user_flags
 from moorage.engines.companions import companion_mounts
-from moorage.engines.flags import Flag, Variable, variable
+from moorage.engines.flags import Flag, Variable, user_flag, variable
 from moorage.engines.labels import labels_of
 from moorage.engines.launch import (
     ContainerSpec,
@@ -45,6 +46,9 @@ from moorage.readiness.protocol import Probe, readiness_probes
 from moorage.spec import EngineName, ModelSpec
 from moorage.spec.arguments import parse_words
 
+PROCESS_BYTES = 2 * GIB
+"""RAM of a server and its requests; that of transformers takes 0.5 GiB with a tiny model."""
+
 
 class Busy(Value):
     """Where an engine reports its requests in flight.
@@ -69,11 +73,6 @@ class Busy(Value):
     generated: str = ""
     progress: tuple[str, ...] = ()
     guarded: bool = False
-
-    @property
-    def in_flight(self) -> tuple[str, str]:
-        """Names of the metrics whose sum is the number of requests in flight."""
-        return self.running, self.waiting
 
 
 class Engine(EngineTraits):
@@ -113,6 +112,10 @@ class Engine(EngineTraits):
     """Paths outside `/v1` whose requests name the model."""
 
     log_causes: ClassVar[tuple[LogCause, ...]] = ()
+
+    def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
+        """RAM of weights and server; it does not reserve its cache."""
+        return int(profile.weight_bytes * 1.2) + PROCESS_BYTES, 0
 
     @abstractmethod
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
@@ -159,9 +162,7 @@ class Engine(EngineTraits):
     def remedy(self, failure: Failure, need: Need | None) -> Remedy | None:
         """A value named by the engine with which it would start; None = it named none.
 
-        Args:
-            failure: Why it did not start.
-            need: The predicted memory of one accelerator; None = no prediction.
+        `need` is the predicted memory of one accelerator; None = no prediction.
         """
         return None
 
@@ -246,9 +247,7 @@ class Engine(EngineTraits):
             shm_bytes=shm_bytes(request),
             memory_bytes=memory_bytes(request),
             cores=cores(request),
-            labels=labels_of(
-                request.ledger, request.spec.name, request.release, seat.role, seat.replica
-            ),
+            labels=labels_of(request.ledger, request.spec.name, request.release, seat),
             working_directory=self.working_directory(request) if request.in_container else "",
             links=() if request.in_container else self.links(request),
             files=self.files(request),
@@ -271,7 +270,7 @@ class Engine(EngineTraits):
         start = start_flags(request, self.name, first)
         stated = parse_words((*(word for flag in start for word in flag.tokens), *tokens))
         kept = without_user_flags(derived, stated, self.aliases)
-        own = Flag(tokens=tokens, origin=Origin.USER, reason=field, written=True)
+        own = user_flag(field, tokens)
         return (*start, *kept, *[own] * bool(tokens))
 
     def _environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
@@ -280,9 +279,8 @@ class Engine(EngineTraits):
         variables = {one.name: one for one in derived}
         fixed = self.fixed_variables(request)
         for name, value in request.spec.engine.env.items():
-            if name in fixed:
-                continue
-            variables[name] = variable(name, value, "engine.env", Origin.USER)
+            if name not in fixed:
+                variables[name] = variable(name, value, "engine.env", Origin.USER)
         for name, secret in request.spec.secrets.items():
             variables[name] = Variable(
                 name=name, secret=secret, origin=Origin.USER, reason="secrets"

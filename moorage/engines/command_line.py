@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from moorage.common.units import human_bytes
 from moorage.common.values import Origin
-from moorage.engines.flags import Flag, derived_flag, spec_flag
+from moorage.engines.flags import Flag, derived_flag, size_flags, spec_flag, user_flag
 from moorage.engines.request import LaunchRequest
 from moorage.inventory.fleet_engines import EngineVersion
 from moorage.models.profile import SPEECH_TO_TEXT
-from moorage.spec import EngineName, Policy
+from moorage.spec import EngineName, ModelSpec, Policy
 from moorage.spec.arguments import EngineArguments
 
 PLACEHOLDER = re.compile(r"\{\{([A-Za-z_]\w*)\}\}")
@@ -95,15 +95,20 @@ def batch_flags(request: LaunchRequest, tokens: str, seqs: str) -> tuple[Flag, .
     if need is None or need.cache is None:
         return ()
     reason = f"as counted for the claim of {human_bytes(need.inside)}"
-    sizes = {tokens: need.batch.tokens, seqs: need.batch.seqs}
-    return tuple(derived_flag(reason, name, str(size)) for name, size in sizes.items())
+    return size_flags(reason, {tokens: need.batch.tokens, seqs: need.batch.seqs})
+
+
+def trust_flags(spec: ModelSpec) -> tuple[Flag, ...]:
+    """The flag that allows the model's own code to run."""
+    flag = spec_flag("trust_remote_code", "--trust-remote-code")
+    return (flag,) if spec.trust_remote_code else ()
 
 
 def own_command(request: LaunchRequest) -> Flag:
     """The user's own command line, with placeholders filled in."""
     spec = request.spec.engine
     tokens = filled(spec.command or (), placeholders(request), spec.env)
-    return Flag(tokens=tokens, origin=Origin.USER, reason="engine.command", written=True)
+    return user_flag("engine.command", tokens)
 
 
 def placeholders(request: LaunchRequest) -> dict[str, str]:

@@ -29,10 +29,10 @@ def companion_mounts(request: LaunchRequest) -> tuple[Mount, ...]:
     """Mounts of adapters, draft model, and the folder for adapters loaded later."""
     mounted = tuple(
         mount
-        for item in request.companions
+        for item in request.model.companions
         for mount in mounts_of(item.model.path, item.model.files, _inside(item))
     )
-    later = request.updates_folder
+    later = request.model.updates_folder
     return (*mounted, Mount(source=later, target=UPDATES_FOLDER)) if later else mounted
 
 
@@ -43,14 +43,14 @@ def adapters(request: LaunchRequest) -> tuple[Adapter, ...]:
         Adapter(
             name=item.name, path=_visible_path(request, item), rank=stated[item.name] or item.rank
         )
-        for item in request.companions
+        for item in request.model.companions
         if item.role == AssetRole.ADAPTER
     )
 
 
 def draft_path(request: LaunchRequest) -> str:
     """The draft model's directory as the engine sees it; empty = there is none."""
-    drafts = (item for item in request.companions if item.role == AssetRole.DRAFT)
+    drafts = (item for item in request.model.companions if item.role == AssetRole.DRAFT)
     return next((_visible_path(request, item) for item in drafts), "")
 
 
@@ -59,7 +59,7 @@ def base_warnings(request: LaunchRequest) -> tuple[str, ...]:
     source = request.spec.source
     made_for = (
         (item.name, base_model(item.model.config))
-        for item in request.companions
+        for item in request.model.companions
         if item.role == AssetRole.ADAPTER
     )
     return tuple(

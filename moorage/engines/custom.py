@@ -1,15 +1,10 @@
 """Any other server: the user gives image and command, and moorage derives nothing."""
 
-from moorage.common.units import GIB
 from moorage.engines.base import Engine
 from moorage.engines.flags import Flag, derived_flag
 from moorage.engines.request import LaunchRequest
 from moorage.inventory.snapshot import VENDORS
-from moorage.models.profile import ModelProfile
 from moorage.spec import EngineName, Mode
-
-PROCESS_BYTES = 2 * GIB
-"""RAM of the server itself, without weights, if the spec does not state `placement.ram`."""
 
 
 class Custom(Engine):
@@ -23,10 +18,6 @@ class Custom(Engine):
     predictable = False
     modes = frozenset(Mode) - {Mode.AUTO}
     lists_models = False
-
-    def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
-        """Weights and the server."""
-        return int(profile.weight_bytes * 1.2) + PROCESS_BYTES, 0
 
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """The model, behind the entrypoint that the fleet configures."""

@@ -1,5 +1,7 @@
 """Flags and variables of an engine, each with its origin."""
 
+from collections.abc import Mapping
+
 from moorage.common.values import Origin, Value
 
 
@@ -36,6 +38,11 @@ def derived_flag(reason: str, *tokens: str) -> Flag:
     return Flag(tokens=tokens, origin=Origin.DERIVED, reason=reason)
 
 
+def size_flags(reason: str, values: Mapping[str, object]) -> tuple[Flag, ...]:
+    """Derived flags that have one value each and the same reason."""
+    return tuple(derived_flag(reason, name, str(value)) for name, value in values.items())
+
+
 def default_flag(reason: str, *tokens: str) -> Flag:
     """A flag that every server gets."""
     return Flag(tokens=tokens, origin=Origin.DEFAULT, reason=reason)
@@ -44,6 +51,11 @@ def default_flag(reason: str, *tokens: str) -> Flag:
 def spec_flag(reason: str, *tokens: str) -> Flag:
     """A flag that follows from a field of the spec."""
     return Flag(tokens=tokens, origin=Origin.USER, reason=reason)
+
+
+def user_flag(reason: str, words: tuple[str, ...]) -> Flag:
+    """The user's own words, from the field that `reason` names."""
+    return Flag(tokens=words, origin=Origin.USER, reason=reason, written=True)
 
 
 def variable(name: str, value: str, reason: str, origin: Origin = Origin.DEFAULT) -> Variable:

@@ -1,5 +1,7 @@
 """Labels on containers, by which a ledger recognises its own."""
 
+from moorage.placement.placement import Seat
+
 LABEL_LEDGER = "moorage.ledger"
 LABEL_MODEL = "moorage.model"
 LABEL_RELEASE = "moorage.release"
@@ -9,12 +11,12 @@ LABEL_HELPER = "moorage.helper"
 """Label on every helper container; its value is the purpose."""
 
 
-def labels_of(ledger: str, model: str, release: str, role: str, replica: int) -> dict[str, str]:
+def labels_of(ledger: str, model: str, release: str, seat: Seat) -> dict[str, str]:
     """Labels that mark a container as this ledger's."""
     return {
         LABEL_LEDGER: ledger,
         LABEL_MODEL: model,
         LABEL_RELEASE: release,
-        LABEL_ROLE: role,
-        LABEL_REPLICA: str(replica),
+        LABEL_ROLE: seat.role,
+        LABEL_REPLICA: str(seat.replica),
     }

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
+from itertools import chain
 from math import ceil
 from typing import Any
 
@@ -57,11 +59,6 @@ class Preparation(Value):
 
     without_cuda_compat: bool = False
     """Whether it removes CUDA's compatibility libraries for newer drivers."""
-
-    @property
-    def is_needed(self) -> bool:
-        """Whether there is anything to do."""
-        return bool(self.packages) or self.without_cuda_compat
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -225,17 +222,14 @@ def start_groups(plan: LaunchPlan) -> tuple[LaunchPlan, ...]:
     accelerator are in different groups. All other replicas are in the first group. The containers
     of a replica stay together.
     """
-    parts: list[list[ContainerSpec]] = []
-    taken: list[set[tuple[str, str, str]]] = []
+    parts = defaultdict[int, list[ContainerSpec]](list)
+    taken = defaultdict[int, set[tuple[str, str, str]]](set)
     for containers in _replicas(plan):
         devices = {(c.host, c.accelerator_type, device) for c in containers for device in c.devices}
-        turn = 1 + max((at for at, used in enumerate(taken) if used & devices), default=-1)
-        if turn == len(parts):
-            parts.append([])
-            taken.append(set())
+        turn = 1 + max((at for at, used in taken.items() if used & devices), default=-1)
         parts[turn] += containers
         taken[turn] |= devices
-    return tuple(plan.model_copy(update={"containers": tuple(part)}) for part in parts)
+    return tuple(plan.model_copy(update={"containers": tuple(part)}) for part in parts.values())
 
 
 def split_off(plan: LaunchPlan, share: float) -> tuple[LaunchPlan, LaunchPlan]:
@@ -244,19 +238,16 @@ def split_off(plan: LaunchPlan, share: float) -> tuple[LaunchPlan, LaunchPlan]:
     # Round first, because 0.1 * 30 is a little more than 3 in floating point.
     count = max(1, ceil(round(share * len(replicas), 9)))
     first, rest = (
-        [spec for containers in part for spec in containers]
+        plan.model_copy(update={"containers": tuple(chain.from_iterable(part))})
         for part in (replicas[:count], replicas[count:])
     )
-    return (
-        plan.model_copy(update={"containers": tuple(first)}),
-        plan.model_copy(update={"containers": tuple(rest)}),
-    )
+    return first, rest
 
 
 def _replicas(plan: LaunchPlan) -> list[list[ContainerSpec]]:
-    replicas: dict[str, list[ContainerSpec]] = {}
+    replicas = defaultdict[str, list[ContainerSpec]](list)
     for container in plan.containers:
-        replicas.setdefault(container.labels[LABEL_REPLICA], []).append(container)
+        replicas[container.labels[LABEL_REPLICA]].append(container)
     return list(replicas.values())
 
 

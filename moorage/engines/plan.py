@@ -71,19 +71,14 @@ def _request(
     placed: Placed, seat: Seat, image: Image | None, ledger: str, caches: str
 ) -> LaunchRequest:
     host = placed.snapshot.host(seat.host)
-    model = on_host(placed.model, host.store)
     return LaunchRequest(
         spec=placed.spec,
         profile=placed.profile,
+        model=on_host(placed.model, host.store),
         seat=seat,
         host=host,
         release=placed.release,
         ledger=ledger,
-        model_path=model.path,
-        files=model.files,
-        companions=model.companions,
-        has_own_tokenizer=model.has_own_tokenizer,
-        updates_folder=model.updates_folder,
         image=image if seat.runtime == RuntimeName.DOCKER else None,
         caches=f"{host.store.rstrip('/')}/cache" if host.store else caches,
         peers=_peers(placed, seat),
@@ -95,10 +90,7 @@ def _peers(placed: Placed, seat: Seat) -> tuple[Peer, ...]:
     seats = [other for other in placed.placement.seats if other.replica == seat.replica]
     if len(seats) < 2:
         return ()
-    hosts = [placed.snapshot.host(one.host) for one in seats]
-    return tuple(
-        Peer(address=host.bind, seat=one, host=host) for host, one in zip(hosts, seats, strict=True)
-    )
+    return tuple(Peer(seat=one, host=placed.snapshot.host(one.host)) for one in seats)
 
 
 def _version(request: LaunchRequest, engine: Engine) -> str:
@@ -180,10 +172,6 @@ CLUSTER_CAUSES = (
 
 def plan_on_cluster(request: ApplicationRequest, engine: EngineName) -> LaunchPlan:
     """The plan of a release on a Ray cluster.
-
-    Args:
-        request: The application.
-        engine: Its engine.
 
     Raises:
         Failure: `BAD_SPEC` when the engine cannot run on a Ray cluster.

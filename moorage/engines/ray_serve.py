@@ -69,9 +69,7 @@ class AppState(Value):
 def app_state(details: Mapping[str, Any], name: str) -> AppState | None:
     """The state of one application; None = the cluster does not have it.
 
-    Args:
-        details: The answer of `GET /api/serve/applications/`.
-        name: The application.
+    `details` is the answer of `GET /api/serve/applications/`.
     """
     found = details.get("applications", {}).get(name)
     if found is None:
@@ -92,11 +90,7 @@ def app_state(details: Mapping[str, Any], name: str) -> AppState | None:
 
 
 def with_application(details: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
-    """The cluster's config with an application added or replaced.
-
-    Args:
-        details: The answer of `GET /api/serve/applications/`.
-        config: The application.
+    """The cluster's config with an application added or replaced; `details` as for `app_state`.
 
     Raises:
         Failure: `LAUNCH_REFUSED` when another application would be altered.

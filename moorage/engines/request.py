@@ -5,7 +5,7 @@ from moorage.engines.schema.argument import Schema
 from moorage.images.image import Image
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.models.profile import ModelProfile
-from moorage.models.source import Companion, ModelFile
+from moorage.models.source import ResolvedModel
 from moorage.placement.placement import Seat
 from moorage.spec import ModelSpec, NetworkMode, RuntimeName
 
@@ -14,10 +14,7 @@ MODELS_FOLDER = "/models"
 
 
 class Peer(Value):
-    """One host of a replica that spans several."""
-
-    address: str
-    """Address that the other hosts reach."""
+    """One host of a replica that spans several; the others reach it at its `bind`."""
 
     seat: Seat
     host: HostSnapshot
@@ -27,13 +24,9 @@ class LaunchRequest(Value):
     """The facts from which the launch of an engine on one seat is planned.
 
     Attributes:
+        model: The model, with the paths of the host.
         release: The release's id.
         ledger: Identity of the release's ledger.
-        model_path: Directory of the model on the host.
-        companions: Adapters and draft model to load with the model.
-        has_own_tokenizer: Whether the model's tokenizer is code of its own.
-        updates_folder: Directory on the host for adapters loaded while the engine serves; empty =
-            no such adapters.
         image: The image; None for a process.
         caches: Directory on the host for caches; empty = no caches.
         arguments: The arguments of the version that runs, for an engine that needs their types.
@@ -42,15 +35,11 @@ class LaunchRequest(Value):
 
     spec: ModelSpec
     profile: ModelProfile
+    model: ResolvedModel
     seat: Seat
     host: HostSnapshot
     release: str
     ledger: str
-    model_path: str
-    files: tuple[ModelFile, ...] = ()
-    companions: tuple[Companion, ...] = ()
-    has_own_tokenizer: bool = False
-    updates_folder: str = ""
     image: Image | None = None
     caches: str = ""
     arguments: Schema | None = None
@@ -94,4 +83,4 @@ class LaunchRequest(Value):
     @property
     def engine_model_path(self) -> str:
         """The model's directory as the engine sees it."""
-        return f"{MODELS_FOLDER}/{self.spec.name}" if self.in_container else self.model_path
+        return f"{MODELS_FOLDER}/{self.spec.name}" if self.in_container else self.model.path

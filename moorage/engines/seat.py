@@ -116,7 +116,7 @@ def preparation(request: LaunchRequest) -> Preparation | None:
         packages=tuple(name.replace(" ", "") for name in spec.packages),
         without_cuda_compat=runs_by_minor_version(request) and not spec.keep_cuda_compat,
     )
-    return found if found.is_needed else None
+    return found if found != Preparation() else None
 
 
 def runs_by_minor_version(request: LaunchRequest) -> bool:
@@ -169,7 +169,7 @@ def mounts(request: LaunchRequest) -> tuple[Mount, ...]:
     if not request.in_container:
         return ()
     driver = (Mount(source=path, target=path) for path in device_kind_of(request).mounts)
-    return (*mounts_of(request.model_path, request.files, request.engine_model_path), *driver)
+    return (*mounts_of(request.model.path, request.model.files, request.engine_model_path), *driver)
 
 
 def mounts_of(source: str, files: Sequence[ModelFile], target: str) -> tuple[Mount, ...]:

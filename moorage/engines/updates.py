@@ -42,11 +42,7 @@ def adapter_probes(
 ) -> tuple[Probe, ...]:
     """The probes that prove that an adapter serves: it is listed, and it answers like the model.
 
-    Args:
-        spec: The spec of its base model.
-        profile: The profile of its base model.
-        name: The name under which it is listed.
-        model: The model name in requests for it.
+    It is listed as `name`, and requests for it name `model`.
     """
     names = {Phase.LISTED: name, Phase.ANSWERED: model}
     return tuple(

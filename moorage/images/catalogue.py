@@ -14,22 +14,19 @@ KINDS = {"dtk": "dcu"}
 """Moorage's names of accelerator types that gpustack-runner names differently."""
 
 
-def runner_rows(
-    records: Iterable[Mapping[str, Any]], *, kinds: Mapping[str, str] = KINDS
-) -> tuple[CatalogueRow, ...]:
+def runner_rows(records: Iterable[Mapping[str, Any]]) -> tuple[CatalogueRow, ...]:
     """Rows from records of gpustack-runner; services that are not engines are left out.
 
     Args:
         records: With the keys `backend` (accelerator type), `backend_version` (its runtime),
             `backend_variant`, `service` (the engine), `service_version`, `platform`
             (`linux/amd64`), `docker_image` and `deprecated`.
-        kinds: Moorage's names of accelerator types, where they differ.
     """
     engines = {name.value: name for name in EngineName}
     return tuple(
         CatalogueRow(
             engine=engines[record["service"]],
-            accelerator_type=kinds.get(record["backend"], record["backend"]),
+            accelerator_type=KINDS.get(record["backend"], record["backend"]),
             architectures=(record["platform"].rpartition("/")[2],),
             template=record["docker_image"],
             publisher="an image of GPUStack's runner catalogue",

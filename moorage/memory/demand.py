@@ -18,7 +18,6 @@ from moorage.memory.options import MemoryOptions
 from moorage.memory.refusal import caught, unknown
 from moorage.memory.stated_options import for_sglang, memory_options
 from moorage.models.config import Config
-from moorage.models.pin import AssetRole
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel, TensorHeader, WeightSummary
 from moorage.spec import ModelSpec
@@ -158,5 +157,5 @@ def memory_model(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -
         Failure: `BAD_SPEC` when an engine argument is malformed.
     """
     options = memory_options(spec, profile.mode, model.companions)
-    draft = model.companion(AssetRole.DRAFT)
+    draft = model.draft
     return MemoryModel(model.config, model.headers, options, files=model.weights, draft=draft)

@@ -339,7 +339,7 @@ class DraftMemory(GgufMemory):
 def gguf_memory(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -> GgufMemory:
     """The memory model of a resolved GGUF model under its spec."""
     loras = (one.model for one in model.companions if one.role == AssetRole.ADAPTER)
-    draft, stated = model.companion(AssetRole.DRAFT), spec.memory
+    draft, stated = model.draft, spec.memory
     loaded = Loaded(
         adapters=sum(lora.weights.bytes for lora in loras),
         draft=header_of(draft, draft.weights.bytes) if draft else None,

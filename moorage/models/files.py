@@ -11,7 +11,6 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
 from moorage.common.strict_json import JsonError, JsonLimits, decode
 from moorage.common.units import MIB
-from moorage.models.pin import AssetRole
 from moorage.models.source import ModelFile, SkippedFile
 
 GGUF = "gguf"
@@ -212,11 +211,6 @@ class Layout:
 
 MODEL = Layout("config.json", choose_files)
 ADAPTER = Layout(ADAPTER_CONFIG, choose_adapter_files)
-
-
-def layout_of(role: AssetRole) -> Layout:
-    """The layout of an asset's directory, by the asset's role."""
-    return ADAPTER if role == AssetRole.ADAPTER else MODEL
 
 
 def is_weight(name: str) -> bool:

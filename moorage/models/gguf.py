@@ -6,12 +6,11 @@ Source: the format's specification (`docs/gguf.md` of ggml), versions 2 and 3.
 import re
 import struct
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 
 from moorage.common.failures import Cause, Failure
 from moorage.models.source import ModelFile, WeightSummary
+from moorage.models.weights import FileWeights
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
@@ -30,19 +29,7 @@ BLOCKS: dict[int, tuple[str, int, int]] = {
 }
 """Types of tensors by number: name, elements per block, bytes per block."""
 
-FORMATS = {
-    0: "B",
-    1: "b",
-    2: "H",
-    3: "h",
-    4: "I",
-    5: "i",
-    6: "f",
-    7: "?",
-    10: "Q",
-    11: "q",
-    12: "d",
-}
+FORMATS = {**dict(enumerate("BbHhIif?")), 10: "Q", 11: "q", 12: "d"}
 """Types of metadata with a fixed size, as format characters of `struct`."""
 
 WIDTHS = {kind: struct.calcsize(f"<{letter}") for kind, letter in FORMATS.items()}
@@ -80,21 +67,7 @@ class NeedsMore(Exception):
     """The header is longer than the bytes that were read."""
 
 
-@dataclass(frozen=True, slots=True)
-class GgufHeader:
-    """The contents of one GGUF file's header.
-
-    Attributes:
-        metadata: Its entries by key.
-        parts: Bytes of the tensors by the part of the model: `blk.0`, `token_embd`, `output`, ...
-    """
-
-    summary: WeightSummary
-    metadata: Metadata
-    parts: Mapping[str, int]
-
-
-def read_gguf(data: bytes | bytearray, file: ModelFile) -> GgufHeader:
+def read_gguf(data: bytes | bytearray, file: ModelFile) -> FileWeights:
     """Parse the header of one GGUF file; `data` is the beginning of the file.
 
     Raises:
@@ -122,7 +95,7 @@ def read_gguf(data: bytes | bytearray, file: ModelFile) -> GgufHeader:
     summary = WeightSummary(
         family="gguf", bytes=sizes.total(), tensors=count, bytes_by_dtype=dict(sizes)
     )
-    return GgufHeader(summary, metadata, parts)
+    return FileWeights(summary, metadata=metadata, parts=parts)
 
 
 class _Reader:

@@ -23,7 +23,6 @@ from moorage.models.source import ResolvedModel
 from moorage.spec import EngineName, Mode, ModelSpec
 
 CONTEXT_WHEN_UNKNOWN = 2048
-EXTEND = "extend the model's rope scaling"
 
 TRANSCRIBERS = frozenset(
     f"{name}ForConditionalGeneration"
@@ -61,17 +60,16 @@ MODE_BY_ARCHITECTURE: tuple[tuple[str, Mode], ...] = (
 LABELS_WHEN_UNKNOWN = 2
 """Number of labels of a classifier whose configuration names none (transformers)."""
 
-LLM, EMBEDDING, RERANKER, IMAGE = "llm", "embedding", "reranker", "image"
 SPEECH_TO_TEXT = "speech_to_text"
 
 POOLING = (Mode.EMBEDDING, Mode.RERANKING, Mode.CLASSIFICATION)
 
 BY_MODE = {
-    Mode.EMBEDDING: EMBEDDING,
-    Mode.RERANKING: RERANKER,
-    Mode.CLASSIFICATION: RERANKER,
+    Mode.EMBEDDING: "embedding",
+    Mode.RERANKING: "reranker",
+    Mode.CLASSIFICATION: "reranker",
     Mode.TRANSCRIPTION: SPEECH_TO_TEXT,
-    Mode.IMAGE_GENERATION: IMAGE,
+    Mode.IMAGE_GENERATION: "image",
 }
 
 
@@ -82,7 +80,8 @@ class ModelProfile(Value):
         context_origin: `user`, `derived` (from the configuration) or `default` (not configured).
         layers: Number of hidden layers; None = unknown, as for all the counts below.
         vision_heads: Attention heads of the vision tower; None = no tower.
-        encoder_tokens: Tokens that each request keeps of an encoder; None = no encoder.
+        encoder_tokens: Tokens that each request keeps of an encoder, as of a Whisper; None = no
+            encoder.
         dtype: Configured dtype of the weights, such as `bfloat16`; empty = unknown.
         quantization: Quantization method, such as `fp8`, `awq`; empty = none.
         format: Format of the weights, such as `safetensors` or `gguf`; empty = not recorded.
@@ -146,26 +145,21 @@ def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
         context_reason=reason,
         **_sizes(text),
         vision_heads=_vision_heads(config),
-        encoder_tokens=_encoder_tokens(text),
         dtype=_dtype(config, text),
         quantization=_quantization(config, text),
         format=model.weights.family,
         weight_bytes=model.weights.bytes,
         has_chat_template=model.has_chat_template,
-        categories=(BY_MODE.get(mode, LLM),),
+        categories=(BY_MODE.get(mode, "llm"),),
         warnings=tuple(warnings),
     )
-
-
-def _encoder_tokens(text: Config) -> int | None:
-    """Tokens that each request keeps of an encoder, as of a Whisper; None = none, or unknown."""
-    return first_int(text, "max_source_positions") if text.get("is_encoder_decoder") else None
 
 
 def _sizes(text: Config) -> dict[str, Any]:
     heads = first_int(text, "num_attention_heads", "n_head", "n_heads", "num_heads")
     kv_heads = first_int(text, "num_key_value_heads", "num_kv_heads", "multi_query_group_num")
     hidden = first_int(text, "hidden_size", "n_embd", "d_model")
+    encodes = text.get("is_encoder_decoder")
     return {
         "layers": first_int(text, *LAYER_KEYS),
         "attention_heads": heads,
@@ -173,6 +167,7 @@ def _sizes(text: Config) -> dict[str, Any]:
         "head_dim": first_int(text, "head_dim") or (hidden // heads if hidden and heads else None),
         "hidden_size": hidden,
         "vocab_size": first_int(text, "vocab_size", "padded_vocab_size"),
+        "encoder_tokens": first_int(text, "max_source_positions") if encodes else None,
     }
 
 
@@ -190,7 +185,7 @@ def _context(
 ) -> tuple[int, Origin, str]:
     rule, why = rope_rule(spec), "the longest that the model's configuration allows"
     longest = context_length(config, rule=rule)
-    scaled, extend = _if_multiplied(config, longest, rule), EXTEND
+    scaled, extend = _if_multiplied(config, longest, rule), "extend the model's rope scaling"
     if longest_input and longest_input < (longest or MOST) and _reads_longest_input(spec):
         longest, scaled, extend = longest_input, "", "raise it in the model's own settings"
         why = "the longest input that the model's sentence or tokenizer settings allow"
@@ -260,11 +255,8 @@ def _labels(config: Config) -> int:
 
 
 def _dtype(config: Config, text: Config) -> str:
-    for part in (config, text):
-        value = part.get("dtype") or part.get("torch_dtype")
-        if value:
-            return str(value).removeprefix("torch.")
-    return ""
+    found = (part.get("dtype") or part.get("torch_dtype") for part in (config, text))
+    return str(next(filter(None, found), "")).removeprefix("torch.")
 
 
 def _quantization(config: Config, text: Config) -> str:

@@ -159,10 +159,10 @@ class ResolvedModel(Value):
         """The pinned revisions of the companions, for the record."""
         return tuple(companion.pin for companion in self.companions)
 
-    def companion(self, role: AssetRole, name: str = "") -> ResolvedModel | None:
-        """The first companion with a role, and with `name` where given; None = there is none."""
-        found = (c.model for c in self.companions if c.role == role and name in ("", c.name))
-        return next(found, None)
+    @property
+    def draft(self) -> ResolvedModel | None:
+        """Its draft model; None = there is none."""
+        return next((c.model for c in self.companions if c.role == AssetRole.DRAFT), None)
 
 
 class Companion(Value):

@@ -63,11 +63,12 @@ class FileWeights:
         folder: The file's folder inside the model, which belongs to a module that follows the
             model; empty = the top folder.
         metadata: Entries of the header of a GGUF file; empty for other formats.
-        parts: Bytes of the tensors of a GGUF file, by part of the model.
+        parts: Bytes of the tensors of a GGUF file, by the part of the model: `blk.0`, `token_embd`,
+            `output`, ...
     """
 
     summary: WeightSummary
-    tensors: Mapping[str, tuple[str, tuple[int, ...]]]
+    tensors: Mapping[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
     folder: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     parts: Mapping[str, int] = field(default_factory=dict)
@@ -120,11 +121,6 @@ def read_header(data: bytes, file: ModelFile) -> FileWeights:
         family="safetensors", bytes=total, tensors=number, bytes_by_dtype=dict(by_dtype)
     )
     return FileWeights(summary, dict(reversed(tensors.items())), file.name.rpartition("/")[0])
-
-
-def from_size(family: str, file: ModelFile) -> FileWeights:
-    """Facts from a file whose format has no header: its size only."""
-    return FileWeights(WeightSummary(family=family, bytes=file.size), {})
 
 
 def join_headers(parts: Iterable[FileWeights]) -> TensorHeaders:

@@ -149,7 +149,7 @@ def _needs(row: ReleaseRow, spec: ModelSpec) -> Iterable[Need]:
         return [
             Need(
                 release=row.id,
-                folder=folder_name(one.selection),
+                folder=folder_name(selection(one.source, one.files)),
                 any_files=chosen_later and one.role == AssetRole.MODEL,
             )
             for one in assets_of(spec)

@@ -71,7 +71,7 @@ def image_question(case: Json) -> ImageQuestion:
 @lru_cache
 def _rows(fields: tuple[str, ...], rows: tuple[tuple[Any, ...], ...]) -> tuple[CatalogueRow, ...]:
     records = [dict(zip(fields, row, strict=True)) for row in rows]
-    return runner_rows(records, kinds={})
+    return runner_rows(records)
 
 
 def _device(case: Json) -> Json:

@@ -108,4 +108,3 @@ def test_a_script_runs_first_only_where_there_is_something_to_do(
     preparation: Preparation, words: tuple[str, ...]
 ) -> None:
     assert preparation.words == words
-    assert preparation.is_needed is (len(words) > 1)

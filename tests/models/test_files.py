@@ -7,8 +7,6 @@ import pytest
 
 from moorage.common.failures import Cause, Failure
 from moorage.models.files import (
-    ADAPTER,
-    MODEL,
     Index,
     announced_size,
     choose_adapter_files,
@@ -16,12 +14,10 @@ from moorage.models.files import (
     follow_indexes,
     index_files,
     is_weight,
-    layout_of,
     model_file,
     projector_file,
     read_index,
 )
-from moorage.models.pin import AssetRole
 from moorage.models.source import ModelFile
 from moorage.spec.patterns import MISTRAL_FILES
 
@@ -279,8 +275,3 @@ def test_an_adapter_as_peft_saves_it_is_preferred() -> None:
 def test_a_pattern_that_names_no_gguf_adapter_is_refused() -> None:
     with pytest.raises(Failure, match=r"no GGUF file is named like \*Q8\*; found a-F16.gguf"):
         choose_adapter_files(listing("a-F16.gguf"), "*Q8*")
-
-
-@pytest.mark.parametrize("role", AssetRole)
-def test_only_adapters_are_laid_out_otherwise(role: AssetRole) -> None:
-    assert layout_of(role) is (ADAPTER if role == AssetRole.ADAPTER else MODEL)

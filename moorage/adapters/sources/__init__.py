@@ -25,7 +25,7 @@ from moorage.inventory.model_store import (
     repository,
 )
 from moorage.models.assets import Asset, assets_of, require_rank
-from moorage.models.files import MODEL, Layout, layout_of
+from moorage.models.files import ADAPTER, MODEL, Layout
 from moorage.models.pin import AssetRole
 from moorage.models.source import ResolvedModel, join_companions
 from moorage.spec import ModelSpec
@@ -86,7 +86,7 @@ def source_for(
     asset: Asset, settings: Settings, keys: Keys = NO_KEYS
 ) -> RemoteSource | LocalSource:
     """The source of an asset. Only the token in `keys` is sent to the hub."""
-    layout = layout_of(asset.role)
+    layout = ADAPTER if asset.role == AssetRole.ADAPTER else MODEL
     if is_local(asset.source):
         return LocalSource(layout, anything=asset.anything)
     # A repository may contain an adapter and a model: each is chosen and stored separately.

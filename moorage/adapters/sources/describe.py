@@ -26,7 +26,7 @@ from moorage.models.files import (
     is_weight,
     read_index,
 )
-from moorage.models.gguf import GgufHeader, NeedsMore, read_gguf
+from moorage.models.gguf import NeedsMore, read_gguf
 from moorage.models.gguf_config import (
     ARCHITECTURE,
     PROJECTOR,
@@ -35,8 +35,8 @@ from moorage.models.gguf_config import (
     has_template,
 )
 from moorage.models.rope import first_int
-from moorage.models.source import ModelFile, SkippedFile
-from moorage.models.weights import LONGEST_HEADERS, FileWeights, from_size, header_end, read_header
+from moorage.models.source import ModelFile, SkippedFile, WeightSummary
+from moorage.models.weights import LONGEST_HEADERS, FileWeights, header_end, read_header
 
 FIRST_READ = 65_536
 """Bytes of the first read of a weight file; most headers are shorter."""
@@ -152,10 +152,9 @@ def weigh(
         Failure: `SOURCE_CORRUPT` when the header is malformed or too large.
     """
     if file.name.endswith(".gguf"):
-        header = _read_gguf(file, read, budget)
-        return FileWeights(header.summary, {}, metadata=header.metadata, parts=header.parts)
+        return _read_gguf(file, read, budget)
     if not file.name.endswith(".safetensors"):
-        return from_size(family, file)
+        return FileWeights(WeightSummary(family=family, bytes=file.size))
     start = read(0, min(FIRST_READ, file.size))
     end = header_end(start, file)
     budget.spend(file, size=end)
@@ -168,7 +167,7 @@ def weigh(
 
 def _read_gguf(
     file: ModelFile, read: Callable[[int, int], bytes], budget: HeaderBudget
-) -> GgufHeader:
+) -> FileWeights:
     """Read growing parts of the file until they contain the header: its size is not stated."""
     data = bytearray()
     while len(data) < file.size:

@@ -81,7 +81,7 @@ def draft_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     wanted, folder = request.spec.speculative, draft_path(request)
     if wanted is None or not folder:
         return ()
-    drafts = next(one for one in request.companions if one.role == AssetRole.DRAFT)
+    drafts = next(one for one in request.model.companions if one.role == AssetRole.DRAFT)
     path, least = f"{folder}/{model_file(drafts.model.files)}", wanted.min_acceptance
     floor = () if least is None else ("--spec-draft-p-min", f"{least:.2f}")
     return (
@@ -112,7 +112,7 @@ def draft_refusal(request: LaunchRequest) -> Failure | None:
 
 def _files(request: LaunchRequest) -> Iterator[tuple[Companion, str]]:
     """The adapters, with the paths of their files as the engine sees them."""
-    items = (item for item in request.companions if item.role == AssetRole.ADAPTER)
+    items = (item for item in request.model.companions if item.role == AssetRole.ADAPTER)
     for item, adapter in zip(items, adapters(request), strict=True):
         yield item, f"{adapter.path}/{item.model.files[0].name}"
 

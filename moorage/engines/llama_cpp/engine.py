@@ -87,7 +87,7 @@ class LlamaCpp(Engine):
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """The program and the model's file, then the flags derived from spec, seat and mode."""
         program = PROGRAM_IN_IMAGE if request.in_container else self.start_of(request)
-        model = f"{request.engine_model_path}/{model_file(request.files)}"
+        model = f"{request.engine_model_path}/{model_file(request.model.files)}"
         return (
             derived_flag("the first file of the model", program, "--model", model),
             *(flag for flag in _derived(request) if _knows(request, flag)),
@@ -150,7 +150,7 @@ def _knows(request: LaunchRequest, flag: Flag) -> bool:
 
 
 def _projector(request: LaunchRequest) -> tuple[Flag, ...]:
-    name = projector_file(request.files)
+    name = projector_file(request.model.files)
     if not name:
         return ()
     path = f"{request.engine_model_path}/{name}"

@@ -44,10 +44,7 @@ def check_arguments(
     """Check `engine.args` for the version that will run.
 
     Args:
-        engine: The user's engine spec.
-        rules: Further rules of the engine.
         schema: The version's schema; None = unknown, so no argument counts as unknown.
-        every: The schemas of all versions.
         image: Reference of the image that will run, where the spec names none; empty = unknown.
 
     Raises:
@@ -70,11 +67,7 @@ def check_likely(
 ) -> None:
     """Check `engine.args` while several versions are possible.
 
-    Args:
-        engine: The user's engine spec.
-        rules: Further rules of the engine.
-        schemas: Schemas of the versions that may run; None among them = an unknown version.
-        every: The schemas of all versions.
+    None among their schemas stands for an unknown version.
 
     Raises:
         Failure: `BAD_SPEC` with the mistakes for the first version, if no version accepts them.
@@ -210,7 +203,6 @@ def likely_versions(engine: EngineSpec, default: str, installed: str | None) -> 
     """Versions that may run by the spec, the likeliest first; empty = unknown.
 
     Args:
-        engine: The user's engine spec.
         default: Version whose image is used if the spec names none.
         installed: Version installed on this machine; None = not installed.
     """

@@ -7,12 +7,13 @@ Source: `utils/argparse_utils.py`, `engine/arg_utils.py` and the launcher's `cli
 import difflib
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from moorage.common.strict_json import JsonError, decode
 from moorage.common.values import Value
 from moorage.engines.schema.argument import Argument, Kind
-from moorage.spec.arguments import WRITTEN
+from moorage.spec.arguments import MULTIPLES, WRITTEN
 
 MOST_SHOWN = 100
 """Most characters of an option to show in a message."""
@@ -38,8 +39,6 @@ class Problem(Value):
         return f"engine.args: {option}: {self.message}"
 
 
-DECIMAL = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 READABLE = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT])")
 STRING = re.compile(r'("(?:[^"\\]|\\.)*(?:"|\\?\Z))')
 READABLE_WITHIN = re.compile(r"\b\d+(?:\.\d+)?[kKmMgGtT]\b")
@@ -70,18 +69,11 @@ def problem_of(argument: Argument, word: str) -> Problem | None:
     return None
 
 
-def _integer(word: str) -> int:
+def _parsed(word: str, kind: type[int] | type[float], what: str) -> Any:
     try:
-        return int(word)
+        return kind(word)
     except ValueError:
-        raise NotAccepted(f"{_shown(word)} is not a whole number") from None
-
-
-def _number(word: str) -> float:
-    try:
-        return float(word)
-    except ValueError:
-        raise NotAccepted(f"{_shown(word)} is not a number") from None
+        raise NotAccepted(f"{_shown(word)} is not {what}") from None
 
 
 def readable(word: str) -> int:
@@ -92,18 +84,14 @@ def readable(word: str) -> int:
     """
     match = READABLE.fullmatch(word.strip())
     if not match:
-        try:
-            return int(word)
-        except ValueError:
-            message = f"{_shown(word)} is not a whole number, such as 8192, 8k or 8K"
-            raise NotAccepted(message) from None
+        return int(_parsed(word, int, "a whole number, such as 8192, 8k or 8K"))
     number, letter = match.groups()
-    if letter in DECIMAL:
-        return int(float(number) * DECIMAL[letter])
+    if letter.islower():
+        return int(float(number) * MULTIPLES[letter])
     if "." in number:
         message = f"{_shown(word)}: only whole numbers go with {letter}"
         raise NotAccepted(message, f"Did you mean `{number}{letter.lower()}`?")
-    return int(number) * BINARY[letter]
+    return int(number) * MULTIPLES[letter]
 
 
 def _readable_or_auto(word: str) -> int:
@@ -144,8 +132,8 @@ CONVERSIONS: dict[Kind, Callable[[str], Any]] = {
     Kind.SWITCH: str,
     Kind.HELP: str,
     Kind.TEXT: str,
-    Kind.INTEGER: _integer,
-    Kind.NUMBER: _number,
+    Kind.INTEGER: partial(_parsed, kind=int, what="a whole number"),
+    Kind.NUMBER: partial(_parsed, kind=float, what="a number"),
     Kind.READABLE_INTEGER: readable,
     Kind.READABLE_INTEGER_OR_AUTO: _readable_or_auto,
     Kind.JSON: _json,

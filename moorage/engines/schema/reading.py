@@ -9,8 +9,8 @@ vLLM. `convert.py` checks values.
 import argparse
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, NoReturn
 
 from moorage.common.strict_json import JsonError, decode
@@ -78,7 +78,11 @@ def _gathered(words: Sequence[str]) -> list[str]:
         if not word.startswith("-") or "." not in name:
             kept.append(word)
             continue
-        value = value if equals else _next(rest, name)
+        if not equals:
+            try:
+                value = next(rest)
+            except StopIteration:
+                raise NotAccepted(name) from None
         if name.endswith("+"):
             name, value = name[:-1], json.dumps(value.split(","))
         option, *keys = name.split(".")
@@ -86,12 +90,6 @@ def _gathered(words: Sequence[str]) -> list[str]:
     for option, content in objects.items():
         kept += [option, json.dumps(content)]
     return kept
-
-
-def _next(rest: Iterable[str], name: str) -> str:
-    for value in rest:
-        return value
-    raise NotAccepted(name)
 
 
 def _value(text: str) -> Any:
@@ -144,57 +142,27 @@ class Reading(Value):
 
 @lru_cache(maxsize=64)
 def read(words: tuple[str, ...], schema: Schema) -> Reading:
-    """Read words; reading stops at a mistake that hides the following words.
+    """Read words for one version; reading stops at a mistake that hides the following words.
 
     Cached, because several steps of a deploy check the same arguments for the same version.
-
-    Args:
-        words: Words of a command line.
-        schema: The arguments of the version.
     """
-    return Reader(schema).read(words)
-
-
-class Reader:
-    """Reads command lines for one version; building its parser takes some milliseconds.
-
-    Args:
-        schema: The arguments of the version.
-    """
-
-    def __init__(self, schema: Schema) -> None:
-        self._schema = schema
-        self._problems: list[Problem] = []
-
-    @cached_property
-    def _parser(self) -> argparse.ArgumentParser:
-        return _parser(self._schema, self._problems)
-
-    def read(self, words: Sequence[str]) -> Reading:
-        """The options and problems in `words`."""
-        if self._schema.grammar == Grammar.WORDS:
-            return _read_plain(words, self._schema)
-        self._problems.clear()
-        try:
-            line = [MODEL, *rewritten(words, self._schema)]
-            found, rest = self._parser.parse_known_args(line, argparse.Namespace(given=[]))
-        except NotAccepted as error:
-            return self._ended(Problem(option=str(error), message="its value is missing"))
-        except argparse.ArgumentError as error:
-            return self._ended(_missing(error, self._schema))
-        except _Refused as error:
-            problem = _ambiguous(words, self._schema)
-            return self._ended(problem or Problem(option="", message=str(error)))
+    if schema.grammar == Grammar.WORDS:
+        return _read_plain(words, schema)
+    found = argparse.Namespace(given=[], problems=[], schema=schema)
+    try:
+        line = [MODEL, *rewritten(words, schema)]
+        rest = _parser(schema).parse_known_args(line, found)[1]
+    except NotAccepted as error:
+        last = Problem(option=str(error), message="its value is missing")
+    except argparse.ArgumentError as error:
+        last = _missing(error, schema)
+    except _Refused as error:
+        last = _ambiguous(words, schema) or Problem(option="", message=str(error))
+    else:
         unknown, stray = _left(rest)
-        return Reading(
-            given=tuple(found.given),
-            unknown=unknown,
-            stray=stray,
-            problems=tuple(self._problems),
-        )
-
-    def _ended(self, problem: Problem) -> Reading:
-        return Reading(problems=(*self._problems, problem))
+        problems = tuple(found.problems)
+        return Reading(given=tuple(found.given), unknown=unknown, stray=stray, problems=problems)
+    return Reading(problems=(*found.problems, last))
 
 
 def _read_plain(words: Sequence[str], schema: Schema) -> Reading:
@@ -230,13 +198,18 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Given(argparse.Action):
-    """Records that an argument was given."""
+    """Records that an argument was given, and the problems of its values."""
 
-    def __call__(self, _: object, namespace: Any, __: object, option: str | None = None) -> None:
+    def __call__(self, _: object, namespace: Any, values: Any, option: str | None = None) -> None:
         namespace.given.append(option)
+        words = values if isinstance(values, list) else [values]
+        argument = namespace.schema.options[option]
+        found = (problem_of(argument, word) for word in words if word is not None)
+        namespace.problems += filter(None, found)
 
 
-def _parser(schema: Schema, problems: list[Problem]) -> argparse.ArgumentParser:
+@lru_cache(maxsize=4)
+def _parser(schema: Schema) -> argparse.ArgumentParser:
     parser = _Parser(
         add_help=False,
         allow_abbrev=schema.grammar == Grammar.FLEXIBLE,
@@ -246,22 +219,11 @@ def _parser(schema: Schema, problems: list[Problem]) -> argparse.ArgumentParser:
     )
     parser.add_argument("model", nargs="?")
     for index, argument in enumerate(schema.arguments):
-        more: dict[str, Any] = {"nargs": argument.values if argument.takes_value else 0}
-        if argument.takes_value:
-            more["type"] = _judge(argument, problems)
+        count = argument.values if argument.takes_value else 0
         parser.add_argument(
-            *argument.options, action=_Given, metavar=argument.name, dest=str(index), **more
+            *argument.options, action=_Given, nargs=count, metavar=argument.name, dest=str(index)
         )
     return parser
-
-
-def _judge(argument: Argument, problems: list[Problem]) -> Callable[[str], str]:
-    def judge(word: str) -> str:
-        if problem := problem_of(argument, word):
-            problems.append(problem)
-        return word
-
-    return judge
 
 
 def _missing(error: argparse.ArgumentError, schema: Schema) -> Problem:

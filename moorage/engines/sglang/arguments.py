@@ -3,7 +3,7 @@
 import json
 
 from moorage.engines.base import Busy
-from moorage.engines.command_line import batch_flags, length_flags
+from moorage.engines.command_line import batch_flags, length_flags, trust_flags
 from moorage.engines.companions import adapters, draft_path
 from moorage.engines.flags import Flag, default_flag, derived_flag, spec_flag
 from moorage.engines.request import LaunchRequest
@@ -33,7 +33,6 @@ neither of the exact ones.
 
 def derived_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     """Everything between the model and the user's own arguments."""
-    trusted = request.spec.trust_remote_code
     step = batch_flags(request, CHUNK, "--max-running-requests")
     if request.profile.mode == Mode.RERANKING:  # its prompts are never cut
         step = tuple(flag for flag in step if flag.tokens[0] != CHUNK)
@@ -47,7 +46,7 @@ def derived_flags(request: LaunchRequest) -> tuple[Flag, ...]:
         *speculative_flags(request.spec.speculative, draft_path(request)),
         *adapter_flags(request),
         default_flag("requests in flight and progress are read there", "--enable-metrics"),
-        *([spec_flag("trust_remote_code", "--trust-remote-code")] if trusted else []),
+        *trust_flags(request.spec),
     )
 
 

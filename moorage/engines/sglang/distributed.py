@@ -2,7 +2,7 @@
 
 from math import lcm
 
-from moorage.engines.flags import Flag, derived_flag
+from moorage.engines.flags import Flag, derived_flag, size_flags
 from moorage.engines.launch import host_port
 from moorage.engines.request import LaunchRequest
 from moorage.engines.sglang.options import (
@@ -66,7 +66,7 @@ def parallel_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     if request.spans_hosts:
         reason += f" on {len(request.peers)} hosts"
     sizes = {TENSOR: seat.tensor, PIPELINE: seat.pipeline}
-    return tuple(derived_flag(reason, name, str(size)) for name, size in sizes.items() if size > 1)
+    return size_flags(reason, {name: size for name, size in sizes.items() if size > 1})
 
 
 def host_flags(request: LaunchRequest) -> tuple[Flag, ...]:
@@ -79,9 +79,9 @@ def host_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     values = {
         "--nnodes": str(len(request.peers)),
         "--node-rank": str(request.seat.position),
-        "--dist-init-addr": host_port(leader.address, links.master),
+        "--dist-init-addr": host_port(leader.host.bind, links.master),
     }
-    return tuple(derived_flag(reason, name, value) for name, value in values.items())
+    return size_flags(reason, values)
 
 
 def _own_address(request: LaunchRequest) -> tuple[Flag, ...]:

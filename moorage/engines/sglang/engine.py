@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from moorage.common.failures import Failure
 from moorage.common.values import Origin
 from moorage.engines.api_key import open_access_warning
 from moorage.engines.base import Engine
@@ -56,6 +55,9 @@ class Sglang(Engine):
     )
     argument_rules = Rules(title="SGLang", reserved=RESERVED_OPTIONS)
     log_causes = LOG_CAUSES
+    # A follower serves too, but only its health.
+    serving_flags = staticmethod(named_server_flags)
+    refusal = staticmethod(refusal_of)
 
     def parallelism(self, spec: ModelSpec) -> Parallelism | None:
         """The stated sizes; `--enable-dp-attention` makes no copies of the model."""
@@ -81,10 +83,6 @@ class Sglang(Engine):
         model = derived_flag(reason, *start, "--model-path", request.engine_model_path)
         return (model, *derived_flags(request))
 
-    def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
-        """Host, port and served name, also for a follower, which serves only its health."""
-        return named_server_flags(request)
-
     def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
         """Offline mode; over several hosts, also the network interface between them."""
         offline = variable("HF_HUB_OFFLINE", "1", "the model is already here")
@@ -97,10 +95,6 @@ class Sglang(Engine):
             variable("NCCL_SOCKET_IFNAME", f"={name}", reason, Origin.DERIVED),
             variable("GLOO_SOCKET_IFNAME", name, reason, Origin.DERIVED),
         )
-
-    def refusal(self, request: LaunchRequest) -> Failure | None:
-        """Refuses sizes, drafts and adapters with which SGLang cannot start."""
-        return refusal_of(request)
 
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
         """Warnings about adapters, their names, and a server without a key."""

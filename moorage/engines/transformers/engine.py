@@ -4,21 +4,15 @@ It has no option for a served name and answers only to the path with which it wa
 starts in a directory that contains the model (as a process: a link to it) under its served name.
 """
 
-from moorage.common.units import GIB
 from moorage.engines.api_key import open_access_warning
 from moorage.engines.base import Engine
-from moorage.engines.command_line import port_flag
+from moorage.engines.command_line import port_flag, trust_flags
 from moorage.engines.flags import Flag, Variable, derived_flag, spec_flag, variable
 from moorage.engines.launch import Link
 from moorage.engines.request import MODELS_FOLDER, LaunchRequest
 from moorage.engines.schema.argument import ReservedOption, Rules
-from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
 from moorage.spec import EngineName, Mode
-
-PROCESS_BYTES = 2 * GIB
-"""RAM of the server itself; measured 0.5 GiB with a tiny model, the rest is for requests."""
-
 
 ADDRESS = "moorage decides how the engine is reached, and asks it there"
 THREAD = "SIGTERM would cut off requests in flight: it reaches a server only in the main thread"
@@ -46,24 +40,19 @@ class Transformers(Engine):
     # `/v1/models` lists models in the hub's cache, never a local directory.
     lists_models = False
     argument_rules = Rules(title="transformers", reserved=RESERVED_OPTIONS)
-
-    def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
-        """RAM of weights and server."""
-        return int(profile.weight_bytes * 1.2) + PROCESS_BYTES, 0
+    warnings = staticmethod(open_access_warning)
 
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """`transformers serve NAME` and the device."""
         on_cpu = request.seat.accelerator_type == CPU
         reason = "the spec's name; the model is there in the working directory"
-        flags = [
+        return (
             spec_flag(reason, self.start_of(request), "serve", request.spec.name),
             derived_flag("placed on CPU", "--device", "cpu")
             if on_cpu
             else derived_flag("placed on accelerators", "--device", "auto"),
-        ]
-        if request.spec.trust_remote_code:
-            flags.append(spec_flag("trust_remote_code", "--trust-remote-code"))
-        return tuple(flags)
+            *trust_flags(request.spec),
+        )
 
     def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """Host and port."""
@@ -74,14 +63,10 @@ class Transformers(Engine):
         """Offline mode, as the model is already here."""
         return (variable("HF_HUB_OFFLINE", "1", "the model is already here"),)
 
-    def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
-        """A warning about open access: the server cannot check keys."""
-        return open_access_warning(request)
-
     def working_directory(self, request: LaunchRequest) -> str:
         """The folder in which the model is mounted under its served name."""
         return MODELS_FOLDER
 
     def links(self, request: LaunchRequest) -> tuple[Link, ...]:
         """A link to the model under its served name."""
-        return (Link(name=request.spec.name, target=request.model_path),)
+        return (Link(name=request.spec.name, target=request.model.path),)

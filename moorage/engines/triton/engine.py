@@ -7,7 +7,7 @@ from moorage.common.units import MIB
 from moorage.common.values import Origin
 from moorage.engines.api_key import open_access_warning
 from moorage.engines.companions import adapters, base_warnings
-from moorage.engines.flags import Flag, default_flag, derived_flag, spec_flag
+from moorage.engines.flags import Flag, default_flag, derived_flag, spec_flag, user_flag
 from moorage.engines.launch import ContainerSpec, GeneratedFile, Isolation
 from moorage.engines.recovery import Remedy
 from moorage.engines.request import LaunchRequest
@@ -207,7 +207,7 @@ class Triton(Vllm):
             raise Failure(Cause.BAD_SPEC, "engine.version: no version of vLLM is known")
         flags = arguments(self.vllm_flags(request), spec.engine.arguments)
         if words := spec.engine.arguments.words:
-            flags += (Flag(tokens=words, origin=Origin.USER, reason="engine.args", written=True),)
+            flags += (user_flag("engine.args", words),)
         return repository(
             spec.name, spec.engine.triton, flags, adapters(request), request.arguments
         )

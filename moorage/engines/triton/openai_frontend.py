@@ -34,7 +34,7 @@ def frontend_command(request: LaunchRequest, repository: str) -> tuple[Flag, ...
         spec_flag("engine.triton.openai", "python3", PROGRAM, f"--model-repository={repository}"),
         tokenizer,
         derived_flag("the backend that runs the model", "--backend", "vllm"),
-        *([named] if request.companions and request.spec.lora else []),
+        *([named] if request.model.companions and request.spec.lora else []),
     )
 
 
@@ -76,7 +76,7 @@ def _tokenizer_refusal(request: LaunchRequest) -> Failure | None:
     """
     if request.spec.engine.arguments.value("--tokenizer"):
         return None
-    if request.has_own_tokenizer:
+    if request.model.has_own_tokenizer:
         why = "runs no code of the model, and its tokenizer is such code"
     elif has_only_tekken(request):
         why = f"does not read {TEKKEN}, the model's only tokenizer"

@@ -2,9 +2,9 @@
 
 from moorage.common.versions import at_least
 from moorage.engines.base import Busy
-from moorage.engines.command_line import batch_flags, length_flags
+from moorage.engines.command_line import batch_flags, length_flags, trust_flags
 from moorage.engines.companions import adapters, draft_path
-from moorage.engines.flags import Flag, default_flag, derived_flag, spec_flag
+from moorage.engines.flags import Flag, default_flag, derived_flag
 from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.companions import adapter_flags, speculative_flags
 from moorage.engines.vllm.distributed import distributed_flags, parallel_flags
@@ -14,7 +14,7 @@ from moorage.engines.vllm.launch_facts import arguments_of, is_omni, version_of
 from moorage.images.image import COMPILER
 from moorage.models.profile import POOLING, ModelProfile
 from moorage.placement.placement import CPU
-from moorage.spec import Mode, ModelSpec
+from moorage.spec import Mode
 
 GATES = (
     (
@@ -100,12 +100,7 @@ def eager_flags(request: LaunchRequest) -> tuple[Flag, ...]:
 
 
 def mode_flags(profile: ModelProfile, version: str) -> tuple[Flag, ...]:
-    """The flag for a mode that does not generate text.
-
-    Args:
-        profile: The model's profile.
-        version: Version of the engine; empty = unknown, assumed to be newer.
-    """
+    """The flag for a mode that does not generate text; an empty version is assumed to be newer."""
     newer = not version or at_least(version, RUNNER_SINCE)
     if profile.mode not in (POOLING if newer else TASKS):
         return ()
@@ -113,19 +108,12 @@ def mode_flags(profile: ModelProfile, version: str) -> tuple[Flag, ...]:
     return (Flag(tokens=tokens, origin=profile.mode_origin, reason=f"mode {profile.mode}"),)
 
 
-def trust_flags(spec: ModelSpec) -> tuple[Flag, ...]:
-    """The flag that allows the model's own code to run."""
-    return (
-        (spec_flag("trust_remote_code", "--trust-remote-code"),) if spec.trust_remote_code else ()
-    )
-
-
 TEKKEN = "tekken.json"
 
 
 def has_only_tekken(request: LaunchRequest) -> bool:
     """Whether Mistral's own tokenizer is the model's only one."""
-    names = {file.name for file in request.files}
+    names = {file.name for file in request.model.files}
     return TEKKEN in names and names.isdisjoint({"tokenizer.json", "tokenizer.model"})
 
 

@@ -10,7 +10,7 @@ from moorage.engines.companions import Adapter
 from moorage.engines.flags import Flag, Variable, derived_flag, spec_flag, variable
 from moorage.engines.request import LaunchRequest
 from moorage.memory.options import LoraOptions, allowed_rank
-from moorage.spec import AdapterUpdatesSpec, SpeculativeSpec
+from moorage.spec import AdapterUpdatesSpec, ModelSpec, SpeculativeSpec
 from moorage.spec.arguments import EngineArguments
 
 
@@ -22,11 +22,7 @@ def adapter_flags(
 ) -> tuple[Flag, ...]:
     """LoRA's switch, number, adapters and rank; nothing if the user lists adapters in arguments.
 
-    Args:
-        adapters: The adapters to load at the start.
-        base: The model's served name.
-        args: The user's arguments.
-        updates: Room for adapters loaded later.
+    `base` is the model's served name, `updates` the room for adapters loaded later.
 
     Raises:
         Failure: `BAD_SPEC` for later adapters with several API servers: only one would load them.
@@ -41,7 +37,10 @@ def adapter_flags(
         return ()
     later = updates.max if updates else 0
     number = f"{len(adapters)} adapters at once" + f", and {later} loaded later" * bool(later)
-    modules = [_module(item, base) for item in adapters]
+    modules = [
+        json.dumps({"name": one.name, "path": one.path, "base_model_name": base})
+        for one in adapters
+    ]
     ranks = [item.rank or 0 for item in adapters] + ([updates.rank] if updates else [])
     rank = max(ranks)
     why = f"the largest rank is {rank}"
@@ -76,17 +75,12 @@ def update_variables(updates: AdapterUpdatesSpec | None) -> tuple[Variable, ...]
     return (variable("VLLM_ALLOW_RUNTIME_LORA_UPDATING", "1", reason, Origin.USER),)
 
 
-def _module(adapter: Adapter, base: str) -> str:
-    return json.dumps({"name": adapter.name, "path": adapter.path, "base_model_name": base})
-
-
-def memory_arguments(
-    lora: LoraOptions | None, speculative: SpeculativeSpec | None, written: EngineArguments
-) -> tuple[str, ...]:
+def memory_arguments(spec: ModelSpec, lora: LoraOptions | None) -> tuple[str, ...]:
     """Arguments for adapters and drafts that affect memory, as far as known before a launch.
 
-    The user's own arguments, `written`, come later and take precedence.
+    The user's own arguments come later and take precedence.
     """
+    written, speculative = spec.engine.arguments, spec.speculative
     words: tuple[str, ...] = ()
     if lora and not (written.switch("--enable-lora") or written.states("--lora-modules")):
         sizes = ("--max-loras", str(lora.max_loras), "--max-lora-rank", str(lora.max_rank))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Refusal
 from moorage.common.versions import at_least
-from moorage.engines.flags import Flag, derived_flag
+from moorage.engines.flags import Flag, derived_flag, size_flags
 from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.launch_facts import (
     arguments_of,
@@ -123,9 +123,9 @@ def parallel_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     sizes = {TENSOR: seat.tensor, PIPELINE: seat.pipeline}
     if request.spans_hosts:
         reason = _hosts(ranks_by_host(request))
-        return tuple(derived_flag(reason, name, str(size)) for name, size in sizes.items())
+        return size_flags(reason, sizes)
     reason = f"{seat.tensor * seat.pipeline} accelerators on this host"
-    return tuple(derived_flag(reason, name, str(size)) for name, size in sizes.items() if size > 1)
+    return size_flags(reason, {name: size for name, size in sizes.items() if size > 1})
 
 
 def _stated(args: EngineArguments, name: str) -> bool:
@@ -142,11 +142,8 @@ def _native_sizes(request: LaunchRequest) -> tuple[Flag, ...]:
         sizes[DATA_LOCAL] = topology.data_local[request.seat.position]
     counts = ", ".join(map(str, ranks_by_host(request)))
     reason = f"hosts of {counts} accelerators, {topology.shape}"
-    return tuple(
-        derived_flag(reason, name, str(size))
-        for name, size in sizes.items()
-        if not _stated(args, name)
-    )
+    left_open = {name: size for name, size in sizes.items() if not _stated(args, name)}
+    return size_flags(reason, left_open)
 
 
 def _hosts(counts: Sequence[int]) -> str:
@@ -200,7 +197,7 @@ def _ray(request: LaunchRequest) -> tuple[Flag, ...]:
 
 
 def _native(request: LaunchRequest) -> tuple[Flag, ...]:
-    topology, leader = topology_of(request), request.peers[0].address
+    topology, leader = topology_of(request), request.peers[0].host.bind
     position, hosts = request.seat.position, len(request.peers)
     ports = link_ports(request, PORTS_OF_SHAPE[topology.shape])
     flags = [derived_flag("vLLM joins the hosts itself", EXECUTOR, NATIVE)]
@@ -212,7 +209,7 @@ def _native(request: LaunchRequest) -> tuple[Flag, ...]:
             "--master-addr": leader,
             "--master-port": ports["master"],
         }
-        flags += [derived_flag(reason, name, str(value)) for name, value in values.items()]
+        flags += size_flags(reason, values)
     if topology.shape != Shape.MP_ONLY:
         reason = f"{topology.data} data-parallel ranks over {hosts} hosts"
         rank = topology.start_ranks[position]

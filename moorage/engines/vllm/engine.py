@@ -1,6 +1,6 @@
 """The vLLM OpenAI-compatible server as an engine."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import ClassVar
 
 from moorage.common.failures import Cause, Failure
@@ -12,10 +12,8 @@ from moorage.engines.command_line import named_server_flags
 from moorage.engines.companions import base_warnings
 from moorage.engines.flags import Flag, Variable, derived_flag, variable
 from moorage.engines.launch import ContainerSpec, Mount
-from moorage.engines.recovery import Remedy
 from moorage.engines.request import LaunchRequest
 from moorage.engines.schema.argument import Rules
-from moorage.engines.sleep import EngineSleep
 from moorage.engines.updates import AdapterUpdates
 from moorage.engines.vllm.arguments import (
     IN_FLIGHT,
@@ -41,7 +39,7 @@ from moorage.engines.vllm.environment import (
     variables,
     without_overridden,
 )
-from moorage.engines.vllm.launch_facts import by_baseline, is_clustered, version_of
+from moorage.engines.vllm.launch_facts import by_baseline, is_clustered
 from moorage.engines.vllm.options import ALIASES, REMOVED_OPTIONS, RESERVED_OPTIONS
 from moorage.engines.vllm.ray_cluster import (
     ray_containers,
@@ -61,13 +59,11 @@ from moorage.engines.vllm.sleep import (
 )
 from moorage.inventory.devices import DEVICES
 from moorage.memory.demand import PROCESSES
-from moorage.memory.need import Need
-from moorage.memory.options import LoraOptions
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
 from moorage.readiness.diagnosis import LogCause
-from moorage.readiness.engine_facts import Measured, read_measured
-from moorage.spec import Distributed, EngineName, Mode, ModelSpec, Policy
+from moorage.readiness.engine_facts import read_measured
+from moorage.spec import EngineName, Mode, ModelSpec, Policy
 
 API_KEY = "VLLM_API_KEY"
 
@@ -187,48 +183,27 @@ class Vllm(Engine):
         extracted_as=EngineName.VLLM,
     )
     log_causes: ClassVar[tuple[LogCause, ...]] = LOG_CAUSES
+    memory_reader = staticmethod(read_measured)
+    joined_by = staticmethod(wanted_executor)
+    memory_arguments = staticmethod(memory_arguments)
+    ram_on_accelerators = staticmethod(ram_of_cache)
+    sleep = staticmethod(engine_sleep)
+    bytes_asleep = staticmethod(bytes_asleep)
+    remedy = staticmethod(remedy_for)
 
     def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
         """RAM of weights, the engine's processes and the key/value cache."""
-        cache = _cpu_cache(profile)
+        wanted = CPU_CONTEXTS * profile.context * (profile.kv_bytes_per_token or 0)
+        cache = max(CPU_LEAST_CACHE, -(-wanted // GIB) * GIB)  # in whole GiB
         return int(profile.weight_bytes * 1.2) + PROCESSES + cache, cache
-
-    def joined_by(self, spec: ModelSpec) -> Distributed:
-        """vLLM itself, or Ray."""
-        return wanted_executor(spec)
-
-    def ram_on_accelerators(self, spec: ModelSpec, accelerator_type: str, claimed: int) -> int:
-        """RAM of the extended KV cache."""
-        return ram_of_cache(spec, accelerator_type, claimed)
 
     def ram_asleep(self, spec: ModelSpec, profile: ModelProfile) -> int:
         """RAM of the weights, at the sleep level that keeps them."""
         return profile.weight_bytes if spec.sleep_level == WEIGHTS_IN_RAM else 0
 
-    def sleep(self, spec: ModelSpec) -> EngineSleep | None:
-        """The requests for sleep at the spec's level; None = no level."""
-        return engine_sleep(spec.sleep_level) if spec.sleep_level else None
-
-    def bytes_asleep(self, need: Need | None, claimed: int) -> int:
-        """Bytes of the claim without weights and cache."""
-        return bytes_asleep(need, claimed)
-
-    def memory_arguments(self, spec: ModelSpec, lora: LoraOptions | None) -> tuple[str, ...]:
-        """Arguments for adapters and drafts."""
-        return memory_arguments(lora, spec.speculative, spec.engine.arguments)
-
     def vllm_versions(self, versions: Iterable[str]) -> tuple[str, ...]:
         """The same versions: the engine is vLLM itself."""
         return tuple(versions)
-
-    @property
-    def memory_reader(self) -> Callable[[str], Measured | None]:
-        """Reads the log lines of its memory profiling."""
-        return read_measured
-
-    def remedy(self, failure: Failure, need: Need | None) -> Remedy | None:
-        """A shorter context or a smaller share of memory, as named in its log."""
-        return remedy_for(failure, need)
 
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """`vllm serve MODEL`, then the derived flags, and those of sleep, claim and mode."""
@@ -257,7 +232,7 @@ class Vllm(Engine):
     def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
         """Variables for its loading, caches, hosts and adapters."""
         later = (
-            *kept_cache_variables(request, version_of(request)),
+            *kept_cache_variables(request),
             *update_variables(request.spec.lora_updates),
             *sleep_variables(request),
             *ready_variables(request.spec.readiness.deadlines.load_seconds),
@@ -306,15 +281,8 @@ class Vllm(Engine):
     def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:
         """Mounts of its companions, and caches for the next start."""
         command = tuple(token for flag in self.vllm_flags(request) for token in flag.tokens)
-        caches = cache_mounts(request, version_of(request), command)
-        return (*super().extra_mounts(request), *caches)
+        return (*super().extra_mounts(request), *cache_mounts(request, command))
 
     def vllm_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """Flags of vLLM itself before the user's own, whichever program gives them to it."""
         return self.base_command(request)
-
-
-def _cpu_cache(profile: ModelProfile) -> int:
-    """Bytes of the key/value cache on CPU, in whole GiB."""
-    wanted = CPU_CONTEXTS * profile.context * (profile.kv_bytes_per_token or 0)
-    return max(CPU_LEAST_CACHE, -(-wanted // GIB) * GIB)

@@ -14,6 +14,7 @@ from moorage.common.versions import at_least
 from moorage.engines.flags import Flag, Variable, spec_flag, variable
 from moorage.engines.launch import Mount
 from moorage.engines.request import LaunchRequest
+from moorage.engines.vllm.launch_facts import version_of
 from moorage.placement.placement import CPU
 from moorage.spec import EngineName, ExtendedCacheSpec, ModelSpec
 
@@ -30,16 +31,12 @@ PLAN_TYPES = frozenset({"cuda", "rocm"})
 MEMORY_OPTIONS = ("--gpu-memory-utilization", "--kv-cache-memory-bytes")
 
 
-def cache_folder(request: LaunchRequest, version: str) -> str:
+def cache_folder(request: LaunchRequest) -> str:
     """The cache folder on the host; empty = no cache.
 
     It belongs to one model, because a model with its own code must not write code that another
     model runs. It also belongs to one image (or installed program) and one kind of accelerator,
     because code compiled for one may not run on another.
-
-    Args:
-        request: The seat.
-        version: Version of the engine; empty = unknown.
     """
     engine, seat = request.spec.engine, request.seat
     if not request.caches or not engine.keep_cache or ROOT in request.user_variables:
@@ -48,29 +45,29 @@ def cache_folder(request: LaunchRequest, version: str) -> str:
     # Files of one user may be unreadable for another.
     users = [] if engine.container.user is None else [engine.container.user]
     key = _digits([program, *users, *sorted(_products(request))])
-    words = ("vllm", version, seat.accelerator_type, key)
+    words = ("vllm", version_of(request), seat.accelerator_type, key)
     return f"{request.caches}/{request.spec.name}/{'-'.join(word for word in words if word)}"
 
 
-def cache_root(request: LaunchRequest, version: str) -> str:
+def cache_root(request: LaunchRequest) -> str:
     """The cache folder's path for the engine; empty = no cache."""
-    folder = cache_folder(request, version)
+    folder = cache_folder(request)
     return INSIDE if folder and request.in_container else folder
 
 
-def cache_mounts(request: LaunchRequest, version: str, command: tuple[str, ...]) -> Iterator[Mount]:
+def cache_mounts(request: LaunchRequest, command: tuple[str, ...]) -> Iterator[Mount]:
     """Writable mounts of the cache folder, and in it of the plans, shared only by equal commands.
 
     vLLM's key of a plan omits the share of memory (`CacheConfig.compute_hash`), so a plan made with
     a larger share would exceed the claim.
     """
-    folder = cache_folder(request, version)
+    folder = cache_folder(request)
     if not folder or not request.in_container:
         return
     yield Mount(source=folder, target=INSIDE, read_only=False, kept=True)
-    if _plans(request, version):
+    if _plans(request):
         options = [*command, *request.spec.engine.arguments.words]
-        same = [options, request.model_path, request.profile.weight_bytes, request.spec.engine.env]
+        same = [options, request.model.path, request.profile.weight_bytes, request.spec.engine.env]
         yield Mount(
             source=f"{folder}-plan-{_digits(same)}",
             target=f"{INSIDE}/vllm/startup_plan",
@@ -79,9 +76,9 @@ def cache_mounts(request: LaunchRequest, version: str, command: tuple[str, ...])
         )
 
 
-def kept_cache_variables(request: LaunchRequest, version: str) -> Iterator[Variable]:
+def kept_cache_variables(request: LaunchRequest) -> Iterator[Variable]:
     """Variables for further paths in the cache folder, and the switch of the memory plan."""
-    root = cache_root(request, version)
+    root = cache_root(request)
     if not root:
         return
     if request.seat.accelerator_type != CPU:
@@ -90,20 +87,19 @@ def kept_cache_variables(request: LaunchRequest, version: str) -> Iterator[Varia
     if request.in_container and request.spec.engine.container.user is not None:
         reason = "a home that the user of the container may write"
         yield variable("HOME", root, reason, Origin.DERIVED)
-    if _plans(request, version):
+    if _plans(request):
         reason = "the same start again need not measure the memory"
         yield variable("VLLM_ENABLE_STARTUP_PLAN", "1", reason)
 
 
-def _plans(request: LaunchRequest, version: str) -> bool:
+def _plans(request: LaunchRequest) -> bool:
     """Whether plans are kept: only if the share of memory is the claimed share."""
     return (
         request.in_container
         and request.seat.accelerator_type in PLAN_TYPES
         and request.spec.engine.command is None
-        and at_least(version, PLAN_SINCE)
+        and at_least(version_of(request), PLAN_SINCE)
         and not request.spec.engine.arguments.states(*MEMORY_OPTIONS)
-        and bool(cache_folder(request, version))
     )
 
 

@@ -13,7 +13,7 @@ from moorage.engines.vllm.distributed import (
     topology_of,
 )
 from moorage.engines.vllm.engine_caches import cache_root, offload_variables
-from moorage.engines.vllm.launch_facts import by_baseline, is_310p, is_clustered, version_of
+from moorage.engines.vllm.launch_facts import by_baseline, is_310p, is_clustered
 from moorage.placement.parallelism import Shape
 from moorage.placement.placement import CPU
 
@@ -74,11 +74,7 @@ Source: `envs.py`.
 
 
 def ready_variables(load_seconds: int) -> tuple[Variable, ...]:
-    """The time that the server waits for its engines, if the spec allows more than vLLM.
-
-    Args:
-        load_seconds: The spec's limit for loading, in seconds.
-    """
+    """The time that the server waits for its engines, if the spec allows more than vLLM."""
     if load_seconds <= READY_SECONDS:
         return ()
     reason = f"as long as `load_seconds` says; its own limit is {READY_SECONDS} s"
@@ -112,7 +108,7 @@ def without_overridden(
 
 def cache_variables(request: LaunchRequest) -> Iterator[Variable]:
     """The variable for the folder of compiled kernels, if there is one."""
-    if root := cache_root(request, version_of(request)):
+    if root := cache_root(request):
         yield variable("VLLM_CACHE_ROOT", f"{root}/vllm", "compiled kernels outlive the container")
 
 
@@ -120,7 +116,7 @@ def host_variables(request: LaunchRequest) -> Iterator[Variable]:
     """Variables for addresses, ports and interface that connect the hosts of a replica."""
     if not request.spans_hosts:
         return
-    own = request.peers[request.seat.position].address
+    own = request.peers[request.seat.position].host.bind
     yield _derived("VLLM_HOST_IP", own, "the address that the other hosts see")
     yield from _ray(request) if is_clustered(request) else _native(request)
     yield from _interface(request, own)

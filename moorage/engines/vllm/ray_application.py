@@ -6,12 +6,11 @@ and name are in `model_loading_config`, and Ray sets executor, host and port its
 
 from typing import Any
 
-from moorage.common.values import Origin
 from moorage.engines.application import ApplicationParts, ApplicationRequest
-from moorage.engines.command_line import without_user_flags
-from moorage.engines.flags import Flag, derived_flag, variable
+from moorage.engines.command_line import trust_flags, without_user_flags
+from moorage.engines.flags import Flag, derived_flag, user_flag, variable
 from moorage.engines.schema.keywords import keywords
-from moorage.engines.vllm.arguments import mode_flags, trust_flags
+from moorage.engines.vllm.arguments import mode_flags
 from moorage.engines.vllm.companions import speculative_flags
 from moorage.engines.vllm.distributed import PIPELINE, TENSOR
 from moorage.engines.vllm.options import ALIASES
@@ -30,9 +29,7 @@ def vllm_application(request: ApplicationRequest) -> ApplicationParts:
     args = request.spec.engine.arguments
     flags = list(without_user_flags(_derived(request), args, ALIASES))
     if args.words:
-        flags.append(
-            Flag(tokens=args.words, origin=Origin.USER, reason="engine.args", written=True)
-        )
+        flags.append(user_flag("engine.args", args.words))
     tokens = [token for flag in flags for token in flag.tokens]
     config: dict[str, Any] = {
         "model_loading_config": {"model_id": request.spec.name, "model_source": request.source},

@@ -34,7 +34,7 @@ versions of Ray listen there (client and dashboard gRPC, until 2.45).
 
 def ray_start(request: LaunchRequest) -> tuple[str, ...]:
     """The command that adds a seat's host to the cluster, or starts the cluster there."""
-    own, (first, last) = request.peers[request.seat.position].address, _ports(request.seat)
+    own, (first, last) = request.peers[request.seat.position].host.bind, _ports(request.seat)
     joins = [f"--address={_head_address(request)}"]
     if request.leads:
         joins = [
@@ -111,7 +111,7 @@ def _ray(request: LaunchRequest) -> tuple[Flag, ...]:
 
 def _head_address(request: LaunchRequest) -> str:
     leader = request.peers[0]
-    return host_port(leader.address, _ports(leader.seat)[0])
+    return host_port(leader.host.bind, _ports(leader.seat)[0])
 
 
 def _ports(seat: Seat) -> tuple[int, int]:

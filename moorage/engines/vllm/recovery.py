@@ -21,12 +21,7 @@ LENGTH, SHARE, SEQS = "--max-model-len", "--gpu-memory-utilization", "--max-num-
 
 
 def remedy_for(failure: Failure, need: Need | None) -> Remedy | None:
-    """The value with which vLLM would start; None = it named none.
-
-    Args:
-        failure: Why it did not start.
-        need: The predicted memory of one accelerator; None = no prediction.
-    """
+    """The value with which vLLM would start; None = it named none."""
     if failure.cause == Cause.ENGINE_ACCELERATOR_BUSY:
         return _free_share(failure.named, need)
     if {"seqs", "blocks"} <= failure.named.keys():

@@ -10,6 +10,7 @@ from moorage.engines.flags import Flag, Variable, spec_flag, variable
 from moorage.engines.request import LaunchRequest
 from moorage.engines.sleep import EngineSleep, SleepStep
 from moorage.memory.need import Need
+from moorage.spec import ModelSpec
 
 DEV_MODE = "VLLM_SERVER_DEV_MODE"
 FIELD = "sleep_level"
@@ -47,8 +48,11 @@ def sleep_refusal(request: LaunchRequest) -> Failure | None:
     )
 
 
-def engine_sleep(level: int) -> EngineSleep:
-    """The requests that put an engine to sleep and wake it."""
+def engine_sleep(spec: ModelSpec) -> EngineSleep | None:
+    """The requests that put an engine to sleep and wake it; None = the spec wants no sleep."""
+    level = spec.sleep_level
+    if not level:
+        return None
     woken: tuple[SleepStep, ...] = (SleepStep(path="/wake_up"),)
     if level == NO_WEIGHTS:
         woken = (

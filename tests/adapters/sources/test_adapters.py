@@ -182,6 +182,6 @@ def test_a_spec_is_resolved_with_everything_beside_its_model(settings: Settings)
         (AssetRole.ADAPTER, "poet", 4),
         (AssetRole.DRAFT, "draft", None),
     ]
-    draft = found.companion(AssetRole.DRAFT)
+    draft = found.draft
     assert draft
     assert draft.weights == found.weights

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from moorage.engines.schema.reading import Reader
+from moorage.engines.schema.reading import read
 from tests.engines.schema.shipped import schema_of
 
 ROWS = json.loads(Path(__file__).with_name("writings-0.32.0.json").read_text())
-READER = Reader(schema_of("0.32.0"))
+SCHEMA = schema_of("0.32.0")
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: " ".join(row["words"])[:60])
@@ -25,5 +25,5 @@ def test_words_are_judged_as_vllm_does(row: dict[str, Any]) -> None:
 
 
 def accepted(words: list[str]) -> bool:
-    reading = READER.read(words)
+    reading = read(tuple(words), SCHEMA)
     return not (reading.problems or reading.unknown or reading.stray)

@@ -7,7 +7,7 @@ import pytest
 from moorage.adapters.engines.schema_store import shipped_schemas
 from moorage.engines.registry import ENGINES
 from moorage.engines.schema.argument import Argument, Kind, Schema
-from moorage.engines.schema.reading import Reader, Reading
+from moorage.engines.schema.reading import Reading, read
 from moorage.spec import EngineName
 from tests.engines.schema.writings import BAD, GOOD
 
@@ -27,18 +27,16 @@ LEAST = {"vllm": 150, "transformers": 20, "llama.cpp": 250}
 
 @pytest.mark.parametrize("schema", EVERY, ids=NAMES)
 def test_every_argument_is_taken_with_a_good_value_under_each_of_its_names(schema: Schema) -> None:
-    reader = Reader(schema)
     for argument in schema.arguments:
         for option in argument.options:
-            reading = reader.read([option, *good_values(argument)])
+            reading = read((option, *good_values(argument)), schema)
             assert reading == Reading(given=(option,)), option
 
 
 @pytest.mark.parametrize("schema", EVERY, ids=NAMES)
 def test_every_argument_is_refused_with_a_bad_value(schema: Schema) -> None:
-    reader = Reader(schema)
     for argument in schema.arguments:
-        reading = reader.read([argument.name, *bad_values(argument)])
+        reading = read((argument.name, *bad_values(argument)), schema)
         assert reading.stray or [item.option for item in reading.problems] == [argument.name]
 
 

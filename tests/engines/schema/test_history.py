@@ -6,14 +6,9 @@ import pytest
 
 from moorage.adapters.engines.schema_store import shipped_schemas
 from moorage.engines.schema.argument import Argument, Kind, Schema
-from moorage.engines.schema.history import (
-    History,
-    assumed_schema,
-    history_of,
-    schemas_of,
-    written,
-)
+from moorage.engines.schema.history import History, assumed_schema, schemas_of
 from moorage.spec import EngineName
+from scripts.add_engine_schema import history_of, written
 
 STAYS = Argument(options=("--stays",), kind=Kind.SWITCH)
 CHANGES = Argument(options=("--changes",), kind=Kind.SWITCH)

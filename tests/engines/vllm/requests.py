@@ -9,7 +9,7 @@ from moorage.engines.flags import Flag
 from moorage.engines.request import LaunchRequest, Peer
 from moorage.placement.placement import Links, Seat
 from moorage.spec import RuntimeName
-from tests.builders import LEDGER, a_host, a_profile, a_spec, an_accelerator, an_image
+from tests.builders import LEDGER, a_host, a_model, a_profile, a_spec, an_accelerator, an_image
 
 LINKS = Links(rpc=40001, master=40002, own=40003, joining=40004)
 RAY = Links(rpc=40001, own=40003, ray=(41000, 41030))
@@ -60,7 +60,10 @@ def a_request(
     ]
     own = (an_accelerator(type=kind, index=at, family=family) for at in range(counts[position]))
     host = a_host(accelerators=tuple(own), interface="eth0")
-    peers = [Peer(address=f"10.0.0.{at}", seat=one, host=host) for at, one in enumerate(seats, 1)]
+    peers = [
+        Peer(seat=one, host=host.model_copy(update={"bind": f"10.0.0.{at}"}))
+        for at, one in enumerate(seats, 1)
+    ]
     return LaunchRequest(
         spec=a_spec(**{"engine": engine, **wish}),
         profile=a_profile(),
@@ -68,7 +71,7 @@ def a_request(
         host=host,
         release="tiny.v1",
         ledger=LEDGER,
-        model_path="/store/tiny",
+        model=a_model(path="/store/tiny", files=()),
         image=an_image(engine_version=version),
         caches=caches,
         peers=tuple(peers) if len(peers) > 1 else (),

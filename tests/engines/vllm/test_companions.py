@@ -119,8 +119,7 @@ def request(
         host=a_host(),
         release="tiny.v1",
         ledger=LEDGER,
-        model_path="/store/tiny",
-        companions=companions,
+        model=a_model(path="/store/tiny", companions=companions),
     )
 
 
@@ -191,7 +190,7 @@ def test_what_fields_of_the_spec_make_is_known_before_the_launch(wish: dict[str,
     plan = plan_launch(Placed(spec, model, profile, placement, fleet, "tiny.v1"), an_image(), "l")
     given = spec.engine.arguments
     options = memory_options(spec, companions=model.companions)
-    fields = memory_arguments(options.lora, spec.speculative, given)
+    fields = memory_arguments(spec, options.lora)
     started = options_of(profile, plan.containers[0].argv)
     assert started == options_of(profile, (*fields, *given.words))
     assert bool(started) == bool(wish)

@@ -20,10 +20,9 @@ from moorage.engines.vllm.engine_caches import (
     offload_warnings,
 )
 from moorage.spec import RuntimeName
-from tests.builders import a_host, a_spec, an_accelerator, an_image
+from tests.builders import a_host, a_model, a_spec, an_accelerator, an_image
 from tests.engines.vllm import requests
 
-VERSION = "0.32.0"
 CACHES = "/home/moorage/cache"
 
 
@@ -39,20 +38,20 @@ def a_request(
 
 
 def folder(request: LaunchRequest) -> str:
-    return cache_folder(request, VERSION)
+    return cache_folder(request)
 
 
 def plan_folder(request: LaunchRequest, *command: str) -> str:
     (found,) = (
         mount.source
-        for mount in cache_mounts(request, VERSION, command)
+        for mount in cache_mounts(request, command)
         if mount.target.endswith("/startup_plan")
     )
     return found
 
 
-def variables(request: LaunchRequest, version: str = VERSION) -> dict[str, str]:
-    return {item.name: item.value for item in kept_cache_variables(request, version)}
+def variables(request: LaunchRequest) -> dict[str, str]:
+    return {item.name: item.value for item in kept_cache_variables(request)}
 
 
 def test_a_restart_of_the_same_finds_what_was_kept_whatever_its_release() -> None:
@@ -94,36 +93,36 @@ def test_what_differs_in_model_image_or_accelerator_is_kept_apart(changes: dict[
 def test_nothing_is_kept_where_nobody_wants_it(engine: dict[str, Any], caches: str) -> None:
     request = a_request(engine, caches=caches)
     assert not folder(request)
-    assert not list(cache_mounts(request, VERSION, ()))
+    assert not list(cache_mounts(request, ()))
     assert not variables(request)
 
 
 def test_a_process_keeps_its_cache_in_the_same_folder_without_a_plan() -> None:
     request = a_request(seat={"runtime": RuntimeName.PROCESS}, image=None)
     assert variables(request) == {"TRITON_CACHE_DIR": f"{folder(request)}/triton"}
-    assert not list(cache_mounts(request, VERSION, ()))
+    assert not list(cache_mounts(request, ()))
 
 
 @pytest.mark.parametrize(
     ("version", "engine", "seat", "planned"),
     [
-        (VERSION, {}, {}, True),
+        ("0.32.0", {}, {}, True),
         (PLAN_SINCE, {}, {}, True),
         ("0.27.0", {}, {}, False),
         ("", {}, {}, False),
-        (VERSION, {}, {"accelerator_type": "cpu", "accelerators": ()}, False),
-        (VERSION, {"keep_cache": False}, {}, False),
-        (VERSION, {"args": ["--gpu_memory_utilization=0.5"]}, {}, False),
-        (VERSION, {"args": ["--kv-cache-memory-bytes 1G"]}, {}, False),
-        (VERSION, {"command": ["vllm", "serve", "{{model_path}}"]}, {}, False),
+        ("0.32.0", {}, {"accelerator_type": "cpu", "accelerators": ()}, False),
+        ("0.32.0", {"keep_cache": False}, {}, False),
+        ("0.32.0", {"args": ["--gpu_memory_utilization=0.5"]}, {}, False),
+        ("0.32.0", {"args": ["--kv-cache-memory-bytes 1G"]}, {}, False),
+        ("0.32.0", {"command": ["vllm", "serve", "{{model_path}}"]}, {}, False),
     ],
 )
 def test_the_startup_plan_is_kept_where_it_is_known_and_safe(
     version: str, engine: dict[str, Any], seat: dict[str, Any], planned: bool
 ) -> None:
-    request = a_request(engine, seat=seat)
-    assert ("VLLM_ENABLE_STARTUP_PLAN" in variables(request, version)) is planned
-    targets = [mount.target for mount in cache_mounts(request, version, ())]
+    request = a_request(engine, seat=seat, image=an_image(engine_version=version))
+    assert ("VLLM_ENABLE_STARTUP_PLAN" in variables(request)) is planned
+    targets = [mount.target for mount in cache_mounts(request, ())]
     assert ("/cache/vllm/startup_plan" in targets) is planned
 
 
@@ -133,7 +132,9 @@ def test_a_plan_made_with_another_share_of_the_memory_is_never_found() -> None:
     assert plan_folder(a_request(), *half) == plan_folder(a_request(release="tiny.v2"), *half)
     assert plan_folder(a_request(), *half) != plan_folder(a_request(), *most)
     assert plan_folder(a_request(), *half) != plan_folder(a_request({"args": ["--seed 7"]}), *half)
-    assert plan_folder(a_request(), *half) != plan_folder(a_request(model_path="/other"), *half)
+    assert plan_folder(a_request(), *half) != plan_folder(
+        a_request(model=a_model(path="/other")), *half
+    )
 
 
 def test_what_one_user_wrote_is_not_given_to_another() -> None:

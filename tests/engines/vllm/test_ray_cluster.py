@@ -10,7 +10,8 @@ from tests.engines.vllm.requests import RAY, a_request
 def request(position: int, net: str = "10.0.0.") -> LaunchRequest:
     found = a_request(counts=(1, 1), position=position, seat={"links": RAY})
     peers = [
-        one.model_copy(update={"address": f"{net}{at}"}) for at, one in enumerate(found.peers, 1)
+        one.model_copy(update={"host": one.host.model_copy(update={"bind": f"{net}{at}"})})
+        for at, one in enumerate(found.peers, 1)
     ]
     return found.model_copy(update={"peers": tuple(peers)})
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from moorage.common.failures import Cause, Failure
-from moorage.engines.sleep import SleepStep, claims_asleep
+from moorage.engines.sleep import EngineSleep, SleepStep, claims_asleep
 from moorage.engines.vllm.sleep import bytes_asleep, engine_sleep
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
@@ -34,20 +34,26 @@ def a_need(stated: int | None = None) -> Need:
     )
 
 
+def requests_at(level: int) -> EngineSleep:
+    found = engine_sleep(a_spec(sleep_level=level))
+    assert found is not None
+    return found
+
+
 def test_at_level_one_it_sleeps_and_wakes_with_a_request_each() -> None:
-    how = engine_sleep(1)
+    how = requests_at(1)
     assert how.sleep == (SleepStep(path="/sleep", parameters={"level": "1", "mode": "wait"}),)
     assert how.wake == (SleepStep(path="/wake_up"),)
 
 
 def test_at_level_two_the_weights_are_read_before_the_cache_is_made() -> None:
-    assert [step.path for step in engine_sleep(2).wake] == [
+    assert [step.path for step in requests_at(2).wake] == [
         "/wake_up",
         "/collective_rpc",
         "/wake_up",
     ]
-    assert engine_sleep(2).wake[1].body == {"method": "reload_weights"}
-    assert [step.parameters.get("tags") for step in engine_sleep(2).wake] == [
+    assert requests_at(2).wake[1].body == {"method": "reload_weights"}
+    assert [step.parameters.get("tags") for step in requests_at(2).wake] == [
         "weights",
         None,
         "kv_cache",
