@@ -221,12 +221,10 @@ class ClosedParameterSchema(callables.ParameterSchema):
 callables.ParameterSchema = ClosedParameterSchema  # type: ignore[misc]
 
 
-def _says_more_than_the_journal(record: logging.LogRecord) -> bool:
-    """False for Prefect's line about a successful task, since the journal has its own."""
-    return record.msg != "Finished in state Completed()"
-
-
-logging.getLogger("prefect.task_runs").addFilter(_says_more_than_the_journal)
+# The journal has a line of its own about each successful task.
+logging.getLogger("prefect.task_runs").addFilter(
+    lambda record: record.msg != "Finished in state Completed()"
+)
 
 
 REFUSED = "Parameter validation failed for flow"
