@@ -87,7 +87,7 @@ def _cluster_state(fleet: Fleet, keep: bool) -> ClusterState:
         ),
         releases=tuple(rows),
         observations=observations,
-        records=own.repairs.all(),
+        records={one.release: one for one in own.repairs.all()},
         hosts=frozenset(reachable & {host.name for host in near.hosts}) - fleet.avoided_hosts,
         avoid=fleet.avoid,
         foreign_hosts=frozenset(one.host for one in _workloads(rows))
