@@ -170,7 +170,8 @@ def keep_result(work: Work[P, R]) -> Work[P, R]:
                 returned = await work(*args, **kwargs)
         except Failure as failure:
             _ends[str(flow_run.id)] = failure
-            return cast("R", _failed(failure))
+            text = f"{str(failure).rstrip('.')}. {failure.suggestion}"
+            return cast("R", Failed(message=text[:MOST_MESSAGE], data=failure))
         except Exception as error:
             _ends[str(flow_run.id)] = error
             raise
@@ -178,11 +179,6 @@ def keep_result(work: Work[P, R]) -> Work[P, R]:
         return returned
 
     return run
-
-
-def _failed(failure: Failure) -> State[Any]:
-    text = f"{str(failure).rstrip('.')}. {failure.suggestion}"
-    return Failed(message=text[:MOST_MESSAGE], data=failure)
 
 
 def with_result(state: S) -> S:

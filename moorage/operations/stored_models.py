@@ -63,11 +63,9 @@ class Need(Value):
         """Whether it needs a model of the store that those hosts use for which `uses` is true."""
         here = not self.hosts or any(map(uses, self.hosts))
         revision = self.revision in ("", stored.revision)
-        return here and revision and self._means("".join(stored.path.split("/")[1:2]))
-
-    def _means(self, folder: str) -> bool:
+        folder = "".join(stored.path.split("/")[1:2])
         of_source = self.any_files and folder.startswith(f"{self.folder}{SELECTED}")
-        return of_source or folder == self.folder
+        return here and revision and (of_source or folder == self.folder)
 
 
 def needs(rows: Iterable[ReleaseRow], specs: Mapping[str, ModelSpec]) -> tuple[Need, ...]:
