@@ -16,7 +16,6 @@ from flows.subflows import deploy_subflow, retire_subflow
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.operations.history.desired import Applied
-from moorage.releases.release_row import ReleaseRow
 from moorage.releases.requester import Claim
 from moorage.reports.form_parameters import THIS_MACHINE, FleetParameter, SpecParameter
 from moorage.reports.operations_report import applied_document
@@ -112,14 +111,10 @@ class _ModelQueue:
 
 
 async def _retire(name: str, applied_from: str) -> Applied:
-    row = await in_thread(_deployed_release, name)
+    own = ledger().releases
+    row = await in_thread(own.running, name) or await in_thread(own.asleep, name)
     owner = row.release.applied_from if row and row.release else ""
     if row and (not applied_from or owner != applied_from):
         message = f"{row.id} was not applied from {applied_from or 'any set of files'}"
         return Applied(model=name, action="retire", outcome="skipped", message=message)
     return await retire_subflow(name)
-
-
-def _deployed_release(name: str) -> ReleaseRow | None:
-    own = ledger().releases
-    return own.running(name) or own.asleep(name)

@@ -299,10 +299,8 @@ async def carry_load(
 ) -> None:
     """Put the spec's load on a release, and on the old release if that still serves.
 
-    A rollback gets no load: its release has served before and is often urgent.
-
-    Raises:
-        Failure: `ACCEPTANCE_FAILED`.
+    Raises `ACCEPTANCE_FAILED`. A rollback gets no load: its release has served before and is often
+    urgent.
     """
     release, stopped = draft.release, placed.placement.stop_first
     if not placed.spec.readiness.acceptance or release.rolled_back_to:

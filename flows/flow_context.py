@@ -109,9 +109,7 @@ def _facts(context: FlowContext, model: str) -> dict[str, str]:
 async def reported_failure(model: str, release: Callable[[], str] = str) -> AsyncIterator[None]:
     """Make an artifact of a failure that ends the block.
 
-    Args:
-        model: Name of the model, or a stand-in where it is not known yet.
-        release: Returns, at the end, the id of the release that was begun; empty = none.
+    `release` returns, at the end, the id of the release that was begun; empty = none.
     """
     try:
         yield

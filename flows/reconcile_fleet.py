@@ -129,8 +129,7 @@ def _as_deploy(restart: ActionOutcome) -> Action:
 async def _replace(action: Action, fleet: Fleet, *, in_place: bool = False) -> ActionOutcome:
     """Deploy a model again; the new release supersedes the old one.
 
-    Args:
-        in_place: As it ran, where it was; elsewhere only if its spec lets it move.
+    With `in_place` as it ran, where it was; elsewhere only if its spec lets it move.
     """
     release = await in_thread(count_replacement, action)
     if release is None:

@@ -115,13 +115,9 @@ def _observe_hosts(
     sleepers: list[ReleaseRow],
     now: datetime,
 ) -> tuple[list[ReleaseRow], tuple[Observation, ...], dict[str, str]]:
-    """Observe the hosts of this site, reached as its fleet says.
+    """Observe the hosts of this site (`near`), reached as its fleet says.
 
-    Args:
-        near: The hosts of the fleet that belong to this site.
-
-    Returns:
-        The releases at the addresses of their hosts, the observations, and these addresses.
+    Returns the releases at the addresses of their hosts, the observations, and these addresses.
     """
     named = {host.name: host.access.url for host in near.hosts}
     known = ledger().unseen_hosts.known_hosts()

@@ -183,9 +183,8 @@ def _dead_replicas(row: ReleaseRow, dead: frozenset[str]) -> set[int]:
 def _probe_replicas(row: ReleaseRow) -> tuple[RepairRecord, dict[int, str]]:
     """Probe the replicas that have not generated since the last probe.
 
-    Returns:
-        The release's record with this probe, not yet kept, and the problem of each replica that
-        does not answer.
+    Returns the release's record with this probe, not yet kept, and the problem of each replica that
+    does not answer.
     """
     record = ledger().repairs.of(row.id)
     tokens = {one.name: _token_count(row, one) for one in row.serving}
