@@ -1,7 +1,7 @@
 """Step release: the audit record of a release, from its begin until it serves or has failed."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -176,12 +176,8 @@ class ReleaseDraft:
 
 async def begin_release(spec: ModelSpec, flow_run_id: str) -> str:
     """Begin a release; returns its id. If the flow is interrupted here, close the release."""
-    try:
+    with on_failure(partial(close_begun, spec.name, flow_run_id)):
         return await run_uninterrupted(ledger().releases.begin, spec, "", flow_run_id)
-    except BaseException as error:
-        cause = cause_of(error)
-        run_shielded(lambda: close_begun(spec.name, flow_run_id, cause))
-        raise
 
 
 def close_begun(model: str, flow_run_id: str, cause: str) -> None:
@@ -191,8 +187,7 @@ def close_begun(model: str, flow_run_id: str, cause: str) -> None:
             ledger().releases.give_up(row.id, cause)
 
 
-@contextmanager
-def close_on_failure(release: str, old: ReleaseRow | None) -> Iterator[None]:
+def close_on_failure(release: str, old: ReleaseRow | None) -> AbstractContextManager[None]:
     """Close a release as soon as the block fails, before its effects are undone.
 
     Then it can no longer take over, and its transition records the cause and time of the failure.
@@ -207,11 +202,17 @@ def close_on_failure(release: str, old: ReleaseRow | None) -> Iterator[None]:
         except Failure as failure:
             tell(f"could not close {release}: {failure}")
 
+    return on_failure(give_up)
+
+
+@contextmanager
+def on_failure(undo: Callable[[str], None]) -> Iterator[None]:
+    """Undo something, with the cause to record, as soon as the block fails."""
     try:
         yield
     except BaseException as error:
         cause = cause_of(error)
-        run_shielded(lambda: give_up(cause))
+        run_shielded(lambda: undo(cause))
         raise
 
 
