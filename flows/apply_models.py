@@ -11,24 +11,20 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
 from pydantic import Field
 
-from flows import subflows
 from flows.flow_context import NO_RESULT, keep_result, requested_run
+from flows.subflows import deploy_subflow, retire_subflow
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
-from moorage.inventory.fleet import Fleet
 from moorage.operations.history.desired import Applied
-from moorage.releases.release_row import ReleaseRow
 from moorage.releases.requester import Claim
 from moorage.reports.form_parameters import THIS_MACHINE, FleetParameter, SpecParameter
 from moorage.reports.operations_report import applied_document
-from moorage.spec import ModelSpec, Name
+from moorage.spec import Name
 from tasks.artifacts import show_markdown
 from tasks.context import ledger
 from tasks.journal import listen_as
 from tasks.map_hosts import gather_all
 from tasks.policy import current_submission, recorded_scope, settled_fleet
-
-DEPLOY, RETIRE = "deploy", "retire"
 
 Job = Callable[[], Awaitable[Applied]]
 
@@ -64,10 +60,11 @@ async def apply_models(
     fleet = await settled_fleet(fleet)
     with requested_run(requested_by):
         retirements = [(name, partial(_retire, name, applied_from)) for name in retire]
-        ended = await queue.run_all(RETIRE, retirements)
+        ended = await queue.run_all("retire", retirements)
         with recorded_scope(current_submission(), fleet):
-            deploys = [(one.name, _deploy(one, fleet, applied_from)) for one in specs]
-            ended += await queue.run_all(DEPLOY, deploys)
+            deploy = partial(deploy_subflow, fleet=fleet, file_set=applied_from)
+            deploys = [(one.name, partial(deploy, one)) for one in specs]
+            ended += await queue.run_all("deploy", deploys)
     counts = Counter(f"{applied.action} {applied.outcome}" for applied in ended)
     done = ", ".join(f"{count} x {what}" for what, count in sorted(counts.items()))
     message = done or "there was nothing to do"
@@ -113,20 +110,11 @@ class _ModelQueue:
             return applied
 
 
-def _deploy(spec: ModelSpec, fleet: Fleet, applied_from: str) -> Job:
-    begin = subflows.deployment(spec, fleet, applied_from)
-    return partial(subflows.deploy_subflow, spec.name, begin)
-
-
 async def _retire(name: str, applied_from: str) -> Applied:
-    row = await in_thread(_deployed_release, name)
+    own = ledger().releases
+    row = await in_thread(own.running, name) or await in_thread(own.asleep, name)
     owner = row.release.applied_from if row and row.release else ""
     if row and (not applied_from or owner != applied_from):
         message = f"{row.id} was not applied from {applied_from or 'any set of files'}"
-        return Applied(model=name, action=RETIRE, outcome="skipped", message=message)
-    return await subflows.retire_subflow(name, partial(subflows.RETIRE, name, return_state=True))
-
-
-def _deployed_release(name: str) -> ReleaseRow | None:
-    own = ledger().releases
-    return own.running(name) or own.asleep(name)
+        return Applied(model=name, action="retire", outcome="skipped", message=message)
+    return await retire_subflow(name)

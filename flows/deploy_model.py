@@ -5,6 +5,7 @@ Resolve, derive, survey, place, image and stage, plan, launch, verify, release:
 """
 
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 
 from prefect import flow
@@ -37,6 +38,7 @@ from tasks.compare import serving, sole_flow, superseded_since
 from tasks.image import image_drift, pull_image
 from tasks.journal import failure_of, tell
 from tasks.launch import AcceleratorStartLock, correct, launch
+from tasks.measure import record_measurements
 from tasks.place import place
 from tasks.plan import check_early, check_placed, plan_release
 from tasks.policy import (
@@ -49,6 +51,7 @@ from tasks.policy import (
 from tasks.release import (
     ReleaseDraft,
     announcement,
+    begin_release,
     close_on_failure,
     publish,
     publish_plan,
@@ -172,14 +175,13 @@ class ReleaseRollout:
     sleeper: ReleaseRow | None = None
     refused: tuple[HostClaim, ...] = ()
 
-    def __post_init__(self) -> None:
-        self.draft = ReleaseDraft(self.context.journal, self.old)
-
     async def run(self) -> Release:
         """Take all steps; the old release ends once the new one serves."""
-        context, draft = self.context, self.draft
-        facts = {**self.source.facts, "requester": context.requester}
-        context.release = await draft.begin(self.source.spec, context.flow_run_id, facts)
+        context, spec, at = self.context, self.source.spec, datetime.now(UTC)
+        run, facts = context.flow_run_id, {**self.source.facts, "requester": context.requester}
+        context.release = await begin_release(spec, run)
+        record = Release.begun(context.release, spec, run, at, self.old, **facts)
+        draft = self.draft = ReleaseDraft(record, context.journal, self.old)
         try:
             with (
                 Saga(context.undone, run_shielded) as saga,
@@ -197,7 +199,7 @@ class ReleaseRollout:
         finally:
             # The new release serves already, so no signal may skip this.
             run_shielded(lock.release)
-            run_shielded(draft.record_measurements)
+            run_shielded(partial(record_measurements, draft.release))
         await set_schedule(release.spec, self.old)
         return release
 
@@ -297,10 +299,8 @@ async def carry_load(
 ) -> None:
     """Put the spec's load on a release, and on the old release if that still serves.
 
-    A rollback gets no load: its release has served before and is often urgent.
-
-    Raises:
-        Failure: `ACCEPTANCE_FAILED`.
+    Raises `ACCEPTANCE_FAILED`. A rollback gets no load: its release has served before and is often
+    urgent.
     """
     release, stopped = draft.release, placed.placement.stop_first
     if not placed.spec.readiness.acceptance or release.rolled_back_to:

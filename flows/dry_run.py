@@ -244,19 +244,21 @@ async def _plan(
     submission: Submission | None = None,
 ) -> Release:
     """Draft the release that would run; with a submission, check the policy's size limits."""
-    draft, spec, target = ReleaseDraft(context.journal, old), source.spec, source.target
+    spec, target, run = source.spec, source.target, context.flow_run_id
     look = partial(survey_without_abandoned, fleet, spec)
     analyzed = await source.resolve_and_derive(look, replaceable(old))
     snapshot = await look()
     placement = await dry_place(analyzed, snapshot, replaceable(old), target)
     if submission:
         await require_allowed_size(spec, placement, submission)
-    identity = await draft.preview(spec, context.flow_run_id, context.begun, source.facts)
+    identity = await in_thread(ledger().releases.next_id, spec.name)
     placed = analyzed.placed(placement, snapshot, identity)
     checked = await check_placed(placed, target)
     image = target.image if target else await choose_image(placed)
     plan = plan_release(placed, image, checked, target)
     plan = plan.with_warnings(await lacking_room(placed))
+    record = Release.begun(identity, spec, run, context.begun, old, **source.facts)
+    draft = ReleaseDraft(record, context.journal, old)
     draft.add_analysis(analyzed)
     draft.finish(placement=placement, image=image, plan=plan)
     return draft.release

@@ -109,9 +109,7 @@ def _facts(context: FlowContext, model: str) -> dict[str, str]:
 async def reported_failure(model: str, release: Callable[[], str] = str) -> AsyncIterator[None]:
     """Make an artifact of a failure that ends the block.
 
-    Args:
-        model: Name of the model, or a stand-in where it is not known yet.
-        release: Returns, at the end, the id of the release that was begun; empty = none.
+    `release` returns, at the end, the id of the release that was begun; empty = none.
     """
     try:
         yield
@@ -170,7 +168,8 @@ def keep_result(work: Work[P, R]) -> Work[P, R]:
                 returned = await work(*args, **kwargs)
         except Failure as failure:
             _ends[str(flow_run.id)] = failure
-            return cast("R", _failed(failure))
+            text = f"{str(failure).rstrip('.')}. {failure.suggestion}"
+            return cast("R", Failed(message=text[:MOST_MESSAGE], data=failure))
         except Exception as error:
             _ends[str(flow_run.id)] = error
             raise
@@ -178,11 +177,6 @@ def keep_result(work: Work[P, R]) -> Work[P, R]:
         return returned
 
     return run
-
-
-def _failed(failure: Failure) -> State[Any]:
-    text = f"{str(failure).rstrip('.')}. {failure.suggestion}"
-    return Failed(message=text[:MOST_MESSAGE], data=failure)
 
 
 def with_result(state: S) -> S:
@@ -221,12 +215,10 @@ class ClosedParameterSchema(callables.ParameterSchema):
 callables.ParameterSchema = ClosedParameterSchema  # type: ignore[misc]
 
 
-def _says_more_than_the_journal(record: logging.LogRecord) -> bool:
-    """False for Prefect's line about a successful task, since the journal has its own."""
-    return record.msg != "Finished in state Completed()"
-
-
-logging.getLogger("prefect.task_runs").addFilter(_says_more_than_the_journal)
+# The journal has a line of its own about each successful task.
+logging.getLogger("prefect.task_runs").addFilter(
+    lambda record: record.msg != "Finished in state Completed()"
+)
 
 
 REFUSED = "Parameter validation failed for flow"

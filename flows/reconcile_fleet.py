@@ -115,8 +115,9 @@ async def _observe_and_repair(
     await in_thread(end_dead_sleepers)
     await in_thread(forget_hosts, fleet, cluster)
     await restore_schedules()
-    waits = [action for action in actions if action.kind == ActionKind.WAIT]
-    return cluster, actions, (*outcomes, *_not_done(waits, "not yet"))
+    waits = (action for action in actions if action.kind == ActionKind.WAIT)
+    not_yet = (ActionOutcome(action=one, done=False, summary="not yet") for one in waits)
+    return cluster, actions, (*outcomes, *not_yet)
 
 
 def _as_deploy(restart: ActionOutcome) -> Action:
@@ -128,8 +129,7 @@ def _as_deploy(restart: ActionOutcome) -> Action:
 async def _replace(action: Action, fleet: Fleet, *, in_place: bool = False) -> ActionOutcome:
     """Deploy a model again; the new release supersedes the old one.
 
-    Args:
-        in_place: As it ran, where it was; elsewhere only if its spec lets it move.
+    With `in_place` as it ran, where it was; elsewhere only if its spec lets it move.
     """
     release = await in_thread(count_replacement, action)
     if release is None:
@@ -155,10 +155,6 @@ def _other_hosts(release: Release, fleet: Fleet) -> tuple[Avoided, ...]:
     reason = f"{release.id} stays where it was"
     others = (host.name for host in fleet.hosts if host.name not in own)
     return tuple(Avoided(host=name, reason=reason) for name in others)
-
-
-def _not_done(actions: Sequence[Action], why: str) -> tuple[ActionOutcome, ...]:
-    return tuple(ActionOutcome(action=one, done=False, summary=why) for one in actions)
 
 
 async def _publish(cluster: ClusterState, outcomes: Sequence[ActionOutcome]) -> None:

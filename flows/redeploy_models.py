@@ -15,7 +15,7 @@ from pydantic import Field
 
 from flows.dry_run import would_be
 from flows.flow_context import NO_RESULT, RunLog, keep_result, parameters_digest, requested_run
-from flows.subflows import deploy_subflow, deployment
+from flows.subflows import deploy_subflow
 from moorage.adapters.ledger.locks import LockHeld
 from moorage.adapters.ledger.transitions import Author, writing_as
 from moorage.adapters.prefect.current_run import api_url
@@ -211,8 +211,7 @@ class Rollout:
     async def _deploy(self, wave: int, intent: Intent) -> Redeployed:
         # A moved image tag changes no spec, so a redeploy for it has to be forced.
         force = self.force or intent.takes_an_image
-        begin = deployment(intent.spec, self.fleet, intent.applied_from, force=force)
-        ended = await deploy_subflow(intent.model, begin)
+        ended = await deploy_subflow(intent.spec, self.fleet, intent.applied_from, force=force)
         fields = ended.model_dump(include={"message", "cause", "exit_code", "flow_run"})
         outcome = "redeployed" if ended.outcome == "done" else ended.outcome
         return intent.outcome(ModelOutcome(outcome), wave=wave, after=ended.release, **fields)

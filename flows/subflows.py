@@ -5,6 +5,7 @@ import random
 from collections.abc import Awaitable, Callable
 from copy import copy
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from prefect import Flow
@@ -60,23 +61,27 @@ def deployment(spec: ModelSpec, fleet: Fleet, file_set: str, *, force: bool = Fa
     return begin
 
 
-async def deploy_subflow(model: str, begin: Begin) -> Applied:
+async def deploy_subflow(
+    spec: ModelSpec, fleet: Fleet, file_set: str, *, force: bool = False
+) -> Applied:
     """Deploy a model in a subflow; an error becomes the model's outcome and is not raised.
 
     If Prefect's server does not answer, the run is begun again. Once a release has begun, its
     outcome is read from the ledger instead.
     """
-    since = datetime.now(UTC)
+    model, since = spec.name, datetime.now(UTC)
 
     def newest_release() -> ReleaseRow | None:
         newest = ledger().releases.newest(model)
         return newest if newest and newest.created_at >= since else None
 
+    begin = deployment(spec, fleet, file_set, force=force)
     return await _run_subflow(model, "deploy", begin, newest_release)
 
 
-async def retire_subflow(model: str, begin: Begin) -> Applied:
+async def retire_subflow(model: str) -> Applied:
     """Retire a model in a subflow. Idempotent, so always retried."""
+    begin = partial(RETIRE, model, return_state=True)
     return await _run_subflow(model, "retire", begin, lambda: None)
 
 

@@ -38,11 +38,7 @@ def running_release(model: str) -> ReleaseRow:
 
 
 async def served_adapters(row: ReleaseRow, release: Release) -> dict[str, frozenset[str]]:
-    """The names that each replica serves, by workload.
-
-    Raises:
-        Failure: `ADAPTER_REFUSED` when a replica does not list its names.
-    """
+    """The names that each replica serves; raises `ADAPTER_REFUSED` when one does not list them."""
     key = await in_thread(_key, release)
     found: dict[str, frozenset[str]] = {}
     for workload in row.serving:

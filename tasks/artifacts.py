@@ -36,11 +36,7 @@ EVERY_SECONDS = 5.0
 async def show_table(
     key: str, rows: list[dict[str, Any]], description: str, *, if_changed: bool = False
 ) -> None:
-    """Show a table, row by row.
-
-    Args:
-        if_changed: Whether to show nothing if the newest table with this key has the same rows.
-    """
+    """Show a table; `if_changed` = not if the newest table with this key has the same rows."""
 
     async def show() -> None:
         from prefect.artifacts import acreate_table_artifact  # noqa: PLC0415  (imports Prefect)

@@ -112,10 +112,9 @@ def took_over(release: str) -> bool:
 
 
 def must_be_clean(model: str) -> None:
-    """Require that no release of a model is left to clean up, for example on an unreachable host.
+    """Raise `RUNTIME_UNAVAILABLE` if a release of a model could not be cleaned up.
 
-    Raises:
-        Failure: `RUNTIME_UNAVAILABLE`, with the workloads that may still run and keep their claims.
+    It names the workloads that may still run and keep their claims.
     """
     left = [row for row in _left_behind() if row.model == model]
     places = {f"{one.name} on {one.host}" for row in left for one in row.workloads}

@@ -54,8 +54,7 @@ async def choose_image(placed: Placed) -> Image | None:
 async def pull_image(placed: Placed, target: Release | None = None) -> Image | None:
     """Pull the image on every placed host by its digest; for `target`, exactly its image.
 
-    Raises:
-        Failure: `IMAGE_MISSING` when neither its registry nor the host still has it.
+    Raises `IMAGE_MISSING` when neither its registry nor the host still has it.
     """
     with step("image") as note:
         wanted, hosts = (target.image, image_hosts(placed)) if target else wanted_image(placed)

@@ -3,7 +3,7 @@
 import asyncio
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 
 from moorage.adapters.hosts.runtime import runtime_for
@@ -97,15 +97,10 @@ class AcceleratorStartLock:
     """
 
     def __init__(
-        self,
-        release: str,
-        model: str,
-        placement: Placement,
-        old: ReleaseRow | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        self, release: str, model: str, placement: Placement, old: ReleaseRow | None = None
     ) -> None:
         self.names = lock_names(placement, old.placement if old else None)
-        self._release, self._model, self._clock = release, model, clock
+        self._release, self._model = release, model
         self._old, self._ends_first = old, bool(placement.stop_first)
         self._token, self._renewal = uuid.uuid4().hex, ExitStack()
 
@@ -137,9 +132,9 @@ class AcceleratorStartLock:
             host, device = name.removeprefix("start:").split(":", 1)
             doing = f"{owner.note or f'process {owner.pid}'} is starting on {host} {device}"
             if doing != waited_for:
-                waited_for, give_up = doing, self._clock() + patience
+                waited_for, give_up = doing, time.monotonic() + patience
                 tell(f"waits: {doing}")
-            if self._clock() >= give_up:
+            if time.monotonic() >= give_up:
                 detail = f"{doing}, and has not ended within {patience:g} s"
                 raise Failure(Cause.ACCELERATOR_STARTING, detail)
             await asyncio.sleep(POLL_SECONDS)

@@ -87,7 +87,7 @@ def _cluster_state(fleet: Fleet, keep: bool) -> ClusterState:
         ),
         releases=tuple(rows),
         observations=observations,
-        records=own.repairs.all(),
+        records={one.release: one for one in own.repairs.all()},
         hosts=frozenset(reachable & {host.name for host in near.hosts}) - fleet.avoided_hosts,
         avoid=fleet.avoid,
         foreign_hosts=frozenset(one.host for one in _workloads(rows))
@@ -115,13 +115,9 @@ def _observe_hosts(
     sleepers: list[ReleaseRow],
     now: datetime,
 ) -> tuple[list[ReleaseRow], tuple[Observation, ...], dict[str, str]]:
-    """Observe the hosts of this site, reached as its fleet says.
+    """Observe the hosts of this site (`near`), reached as its fleet says.
 
-    Args:
-        near: The hosts of the fleet that belong to this site.
-
-    Returns:
-        The releases at the addresses of their hosts, the observations, and these addresses.
+    Returns the releases at the addresses of their hosts, the observations, and these addresses.
     """
     named = {host.name: host.access.url for host in near.hosts}
     known = ledger().unseen_hosts.known_hosts()
@@ -131,7 +127,10 @@ def _observe_hosts(
     elsewhere = {host.name for host in fleet.hosts} - named.keys()
     site = settings().site
     places = _places(named if site else {**known, **named}, workloads, elsewhere)
-    observations = _of_site(_observe(places, workloads, now), near, site)
+    observations = _observe(places, workloads, now)
+    if site:  # a silent host that its fleet lacks may be another site's
+        seen = (one for one in observations if one.place.host in named or not one.unreachable_since)
+        observations = tuple(seen)
     moved = moved_hosts(named, known, [*rows, *sleepers], observations)
     rows = [reached_at(row, moved) for row in rows]
     return rows, without_former(observations, moved), addresses | moved
@@ -160,15 +159,6 @@ def _places(
     places[Place(host=local, address=LOCAL, runtime=RuntimeName.PROCESS)] = None
     used = dict.fromkeys(map(place_of, workloads))
     return [place for place in places | used if place.host not in elsewhere]
-
-
-def _of_site(
-    observations: tuple[Observation, ...], fleet: Fleet, site: str
-) -> tuple[Observation, ...]:
-    """The observations that concern a site: a silent host that its fleet lacks may be another's."""
-    own = {host.name for host in fleet.hosts}
-    kept = (one for one in observations if one.place.host in own or not one.unreachable_since)
-    return tuple(kept) if site else observations
 
 
 def _observe(

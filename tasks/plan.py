@@ -7,7 +7,6 @@ from moorage.engines.application import ApplicationRequest
 from moorage.engines.launch import LaunchPlan
 from moorage.engines.plan import plan_launch, plan_on_cluster
 from moorage.engines.registry import ENGINES
-from moorage.engines.schema.argument import Schema
 from moorage.engines.schema.check import ArgumentCheck
 from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
@@ -35,11 +34,13 @@ def plan_release(
     Raises:
         Failure: `BAD_SPEC` when the engine does not support a feature that the spec requests.
     """
-    if placed.placement.seats[0].runtime == RuntimeName.RAY:
+    seat, engine = placed.placement.seats[0], ENGINES[placed.placement.engine]
+    if seat.runtime == RuntimeName.RAY:
         plan = _on_cluster(placed)
     else:
-        caches, known = str(settings().caches), _arguments(placed, image)
-        plan = plan_launch(placed, image, ledger().identity, caches, known)
+        host, root = placed.snapshot.host(seat.host), settings().root
+        known = arguments.schema_for_plan(engine, host, image, root)
+        plan = plan_launch(placed, image, ledger().identity, str(settings().caches), known)
     fresh = plan.with_warnings(checked.warnings)
     fresh = fresh.model_copy(update={"checked_against": checked.against})
     if target is None or target.plan is None or target.placement is None:
@@ -50,13 +51,6 @@ def plan_release(
     version, now = recorded.engine_version, fresh.engine_version
     note = f"{target.id} ran {recorded.engine} {version}; {now} is installed now"
     return replanned(recorded, then, fresh, note if version and now and version != now else "")
-
-
-def _arguments(placed: Placed, image: Image | None) -> Schema | None:
-    engine, (seat, *_) = ENGINES[placed.placement.engine], placed.placement.seats
-    return arguments.schema_for_plan(
-        engine, placed.snapshot.host(seat.host), image, settings().root
-    )
 
 
 def _on_cluster(placed: Placed) -> LaunchPlan:
@@ -78,15 +72,14 @@ async def check_early(spec: ModelSpec, fleet: Fleet) -> None:
     """Refuse arguments that no possible engine version takes, before the survey."""
     name = spec.placement.cluster
     if not name:
-        return await in_thread(arguments.check_early, spec, fleet, settings().root)
-    if name not in fleet.clusters:
+        await in_thread(arguments.check_early, spec, fleet, settings().root)
+    elif name not in fleet.clusters:
         raise Failure(
             Cause.BAD_SPEC,
             f"placement.cluster: the fleet has no cluster {name}",
             suggestion=f"It has {', '.join(fleet.clusters) or 'none'}; `clusters` of the fleet file"
             " names them.",
         )
-    return None
 
 
 async def check_placed(placed: Placed, target: Release | None = None) -> ArgumentCheck:

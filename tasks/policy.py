@@ -123,9 +123,17 @@ def settled_fleet(fleet: Fleet, files: str = "") -> Fleet:
     return fleet
 
 
-async def require_allowed(spec: ModelSpec, fleet: Fleet, applied_from: str = "") -> Fleet:
+@threaded
+def require_allowed(spec: ModelSpec, fleet: Fleet, applied_from: str = "") -> Fleet:
     """Refuse a spec that the policy does not allow; returns the site's hosts that it may use."""
-    return await in_thread(_judge, spec, fleet, applied_from)
+    fleet, found = _fleet_of_run(fleet)
+    policy, submission = load_policy(settings()), current_submission()
+    rules = policy.policy.rules(submission.channel)
+    known = {"applied_from": applied_from, "others": _others(spec, submission, rules)}
+    request = request_of(spec, fleet, submission, policy, settings()).model_copy(update=known)
+    _require_none((*found, *judge.violations(policy, request)))
+    allowed = judge.allowed_hosts(rules, fleet)
+    return at_site(allowed if allowed.hosts else fleet, settings().site)
 
 
 @threaded
@@ -166,17 +174,6 @@ def _fleet_of_run(fleet: Fleet) -> tuple[Fleet, tuple[Violation, ...]]:
     return fleet, judge.parameter_violations(policy, channel, own_fleet=hosts)
 
 
-def _judge(spec: ModelSpec, fleet: Fleet, applied_from: str) -> Fleet:
-    fleet, found = _fleet_of_run(fleet)
-    policy, submission = load_policy(settings()), current_submission()
-    rules = policy.policy.rules(submission.channel)
-    known = {"applied_from": applied_from, "others": _others(spec, submission, rules)}
-    request = request_of(spec, fleet, submission, policy, settings()).model_copy(update=known)
-    _require_none((*found, *judge.violations(policy, request)))
-    allowed = judge.allowed_hosts(rules, fleet)
-    return at_site(allowed if allowed.hosts else fleet, settings().site)
-
-
 def _others(spec: ModelSpec, submission: Submission, rules: Rules) -> Usage:
     """Usage of the owner's other models, if the policy limits owners; else zero."""
     if rules.owner_replicas is None and rules.owner_accelerators is None:
@@ -212,19 +209,16 @@ def _require_own_environment(channel: Channel) -> None:
 
 
 def _submission_of_run() -> Submission:
-    """A submission by this run, also while it deploys an earlier one again."""
-    return Submission(channel=_channel.get(), owner=_owner())
+    """A submission by this run, also while it deploys an earlier one again.
 
-
-def _owner() -> str:
-    """The owner of a run's replicas: this machine's user, or the run's creator in Prefect.
-
-    All unknown creators count as one owner and share its limits.
+    Its owner is this machine's user, or the run's creator in Prefect. All unknown creators count as
+    one owner and share its limits.
     """
     if is_from_command_line():
-        return command_line_user().account
+        return Submission(channel=Channel.CLI, owner=command_line_user().account)
     run = current_flow_run()
-    return (run.created_by.display_value if run and run.created_by else None) or "api"
+    creator = run.created_by.display_value if run and run.created_by else None
+    return Submission(channel=Channel.API, owner=creator or "api")
 
 
 def asking(asker: Asker) -> AbstractContextManager[None]:

@@ -37,22 +37,11 @@ UNREPORTED = "it ended while Prefect's API was away"
 LEFT_BEHIND = {ActionKind.UNDO, ActionKind.FINISH, ActionKind.BRING_BACK}
 """Actions that finish or undo the work of a killed flow run."""
 
-LEADING = [
-    *("deploy-model", "deploy-by-name", "deploy-quick"),
-    *("retire-model", "rollback-model"),
-]
+LEADING = ["deploy-model", "deploy-by-name", "deploy-quick", "retire-model", "rollback-model"]
 """Flows that change the state of releases."""
-
-RECONCILE = "reconcile-fleet"
 
 DID_NOTHING = ["Unchanged", "Skipped"]
 """Final states of runs that did nothing."""
-
-LATE = "Late"
-"""Prefect's name for the state of a run that is overdue."""
-
-SCHEDULED = "auto-scheduled"
-"""Prefect's tag for runs that a schedule began."""
 
 AT_ONCE = 100
 """Most runs to read in one reconcile; the next reconcile continues."""
@@ -97,14 +86,14 @@ async def remove_quiet_runs(before: datetime) -> None:
     One run a minute would hide all other runs, and what nobody could start in time would queue up.
     Runs that a person or an event began stay.
     """
-    scheduled = FlowRunFilterTags(all_=[SCHEDULED])
+    scheduled = FlowRunFilterTags(all_=["auto-scheduled"])
     quiet = FlowRunFilter(
         state=FlowRunFilterState(name=FlowRunFilterStateName(any_=DID_NOTHING)),
         end_time=FlowRunFilterEndTime(before_=before),
         tags=scheduled,
     )
     overdue = FlowRunFilter(
-        state=FlowRunFilterState(name=FlowRunFilterStateName(any_=[LATE])),
+        state=FlowRunFilterState(name=FlowRunFilterStateName(any_=["Late"])),
         next_scheduled_start_time=FlowRunFilterNextScheduledStartTime(before_=before),
         tags=scheduled,
     )
@@ -113,7 +102,7 @@ async def remove_quiet_runs(before: datetime) -> None:
 
 
 async def _remove_reconciles(runs: FlowRunFilter) -> None:
-    ours = FlowFilter(name=FlowFilterName(any_=[RECONCILE]))
+    ours = FlowFilter(name=FlowFilterName(any_=["reconcile-fleet"]))
     with _refusal_ignored():  # then the next reconcile does it
         async with get_client() as client:
             found = await client.read_flow_runs(

@@ -1,10 +1,10 @@
 """Step release: the audit record of a release, from its begin until it serves or has failed."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
 
 from moorage.adapters.system.threads import (
     in_thread,
@@ -31,7 +31,7 @@ from tasks.artifacts import if_possible, show_markdown
 from tasks.context import ledger, routes
 from tasks.flow_task import flow_task
 from tasks.journal import Journal, failure_of, step, tell
-from tasks.measure import measure, read_facts, record_measurements
+from tasks.measure import measure, read_facts
 from tasks.schedules import has_schedule, set_schedules
 from tasks.smoke_test import is_canary
 
@@ -121,28 +121,13 @@ def replacement_summary(draft: Release, old: ReleaseRow | None) -> str:
     return f"canary: {watched}; then the rest; {overlap}"
 
 
+@dataclass
 class ReleaseDraft:
     """The growing record of a release; finishing it adds the journal's steps."""
 
     release: Release
-
-    def __init__(self, journal: Journal, old: ReleaseRow | None) -> None:
-        self._journal, self._old = journal, old
-
-    async def begin(self, spec: ModelSpec, flow_run_id: str, facts: Mapping[str, Any]) -> str:
-        """Begin the release in the ledger; returns its id."""
-        at = datetime.now(UTC)
-        identity = await begin_release(spec, flow_run_id)
-        self.release = Release.begun(identity, spec, flow_run_id, at, self._old, **facts)
-        return identity
-
-    async def preview(
-        self, spec: ModelSpec, flow_run_id: str, at: datetime, facts: Mapping[str, Any]
-    ) -> str:
-        """Make the record of a release without beginning it; returns the id that it would get."""
-        identity = await in_thread(ledger().releases.next_id, spec.name)
-        self.release = Release.begun(identity, spec, flow_run_id, at, self._old, **facts)
-        return identity
+    journal: Journal
+    old: ReleaseRow | None
 
     async def enter(self, state: ReleaseState) -> None:
         """Move the release to another state."""
@@ -156,12 +141,8 @@ class ReleaseDraft:
     def add_analysis(self, analyzed: Analyzed) -> None:
         """Add the analysis of the model: revision, companions, files and profile."""
         model = analyzed.model
-        self.add(
-            revision=model.revision,
-            companions=model.pins,
-            files=analyzed.files,
-            profile=analyzed.profile,
-        )
+        found = {"revision": model.revision, "companions": model.pins}
+        self.add(**found, files=analyzed.files, profile=analyzed.profile)
 
     def add(self, **values: object) -> None:
         """Add values from a step."""
@@ -173,23 +154,19 @@ class ReleaseDraft:
         assert plan, "what has started was planned"
         measured = await measure(placed, plan, release.workloads)
         facts = await read_facts(plan, measured)
-        how = replacement_summary(release, self._old)
+        how = replacement_summary(release, self.old)
         self.finish(measured=measured, facts=facts, replacement=how)
 
     def finish(self, **values: object) -> None:
         """Add the last values, the steps and the end."""
-        self.add(steps=tuple(self._journal.steps), finished_at=datetime.now(UTC), **values)
-
-    def record_measurements(self) -> None:
-        """Record its measurements for later predictions."""
-        record_measurements(self.release)
+        self.add(steps=tuple(self.journal.steps), finished_at=datetime.now(UTC), **values)
 
     async def fail(self, error: Exception, failure: Failure) -> None:
         """Record why the release failed."""
         if isinstance(error, NoFit):
             self.add(**error.content)
         record = FailureRecord.model_validate(failure, from_attributes=True)
-        if old := self._old:  # by now it has been restarted, or it never stopped
+        if old := self.old:  # by now it has been restarted, or it never stopped
             line = await in_thread(ledger().releases.transitions, old.id)
             lost = outage(line, self.release.created_at, datetime.now(UTC))
             self.add(downtime_seconds=lost)
@@ -199,12 +176,8 @@ class ReleaseDraft:
 
 async def begin_release(spec: ModelSpec, flow_run_id: str) -> str:
     """Begin a release; returns its id. If the flow is interrupted here, close the release."""
-    try:
+    with on_failure(partial(close_begun, spec.name, flow_run_id)):
         return await run_uninterrupted(ledger().releases.begin, spec, "", flow_run_id)
-    except BaseException as error:
-        cause = cause_of(error)
-        run_shielded(lambda: close_begun(spec.name, flow_run_id, cause))
-        raise
 
 
 def close_begun(model: str, flow_run_id: str, cause: str) -> None:
@@ -214,8 +187,7 @@ def close_begun(model: str, flow_run_id: str, cause: str) -> None:
             ledger().releases.give_up(row.id, cause)
 
 
-@contextmanager
-def close_on_failure(release: str, old: ReleaseRow | None) -> Iterator[None]:
+def close_on_failure(release: str, old: ReleaseRow | None) -> AbstractContextManager[None]:
     """Close a release as soon as the block fails, before its effects are undone.
 
     Then it can no longer take over, and its transition records the cause and time of the failure.
@@ -230,11 +202,17 @@ def close_on_failure(release: str, old: ReleaseRow | None) -> Iterator[None]:
         except Failure as failure:
             tell(f"could not close {release}: {failure}")
 
+    return on_failure(give_up)
+
+
+@contextmanager
+def on_failure(undo: Callable[[str], None]) -> Iterator[None]:
+    """Undo something, with the cause to record, as soon as the block fails."""
     try:
         yield
     except BaseException as error:
         cause = cause_of(error)
-        run_shielded(lambda: give_up(cause))
+        run_shielded(lambda: undo(cause))
         raise
 
 

@@ -61,23 +61,20 @@ def undo_stop(
 ) -> bool:
     """Undo of a stop-first: restart the old release exactly as planned.
 
-    If a replica does not start, the others serve all the same; reconciling restarts it.
+    If a replica does not start, the others serve all the same; reconciling restarts it. False if no
+    restart is needed: its successor serves, or it was never stopped.
 
     Args:
         spare: Leave alone the replicas that still run. False restarts these, too: they were
             signalled to end.
         seconds: How long to wait until it answers; None = the load deadline of its spec.
 
-    Returns:
-        False if no restart is needed: its successor serves, or it was never stopped.
-
     Raises:
         Failure: When no replica could be started.
     """
     if {ledger().releases.get(name).state for name in (successor, row.id)} & SERVING:
         return False
-    plan = plan_of(row)
-    down = plan
+    plan = down = plan_of(row)
     if spare:  # replicas with a container that is not seen running
         down = _part_of(plan, {_replica(spec) for spec in plan.containers if not _runs(spec)})
     deadlines = row.release.spec.readiness.deadlines if row.release else Deadlines()
@@ -130,12 +127,11 @@ def stop_sleeper(model: str) -> ReleaseRow | None:
 def finish_switch(old: ReleaseRow, release: str) -> bool:
     """Undo of the switch: once its transaction is committed, end the old release.
 
-    Returns:
-        False if it was not committed, or the old release has already ended.
+    False if it was not committed, or the old release has already ended.
     """
-    if ledger().releases.get(release).state not in SERVING:
-        return False
-    if ledger().releases.get(old.id).state != ReleaseState.STOPPING:
+    own = ledger().releases
+    taken = own.get(release).state in SERVING
+    if not taken or own.get(old.id).state != ReleaseState.STOPPING:
         return False
     _end_superseded(old.id, "")
     return True
@@ -144,13 +140,8 @@ def finish_switch(old: ReleaseRow, release: str) -> bool:
 def abandon(release: str, cause: str = Cause.INTERRUPTED) -> bool:
     """Undo of a launch: close a release that was never ready, and stop all its workloads.
 
-    Closes it first, so that it can no longer take over. Waits for the requests of a canary.
-
-    Args:
-        cause: Why it is closed, for its record; a failure of the flow is written over it.
-
-    Returns:
-        False if it has taken over; then it keeps serving.
+    Closes it first, so that it can no longer take over. Waits for the requests of a canary. A
+    failure of the flow is written over `cause`. False if it has taken over; then it keeps serving.
     """
     if ledger().routes.had_share(release):
         routes().share(release, None)
@@ -165,8 +156,7 @@ def abandon(release: str, cause: str = Cause.INTERRUPTED) -> bool:
 def free_claims(release: str, old: ReleaseRow | None) -> bool:
     """Undo of a claim; a release that had to make room (`old`) gets its claims back.
 
-    Returns:
-        False if the release has taken over; then it keeps its claims.
+    False if the release has taken over; then it keeps its claims.
 
     Raises:
         Failure: `RUNTIME_UNAVAILABLE` when a workload may still run; it keeps its claims.

@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
@@ -25,6 +25,7 @@ from moorage.releases.release import Restart, plan_of
 from moorage.releases.release_row import ReleaseRow
 from tasks.context import ledger, settings
 from tasks.image import restore_image
+from tasks.map_hosts import gather_all
 from tasks.verify import api_key
 from tasks.workloads import ABORT_SECONDS, start_part, stop
 
@@ -182,9 +183,8 @@ def _dead_replicas(row: ReleaseRow, dead: frozenset[str]) -> set[int]:
 def _probe_replicas(row: ReleaseRow) -> tuple[RepairRecord, dict[int, str]]:
     """Probe the replicas that have not generated since the last probe.
 
-    Returns:
-        The release's record with this probe, not yet kept, and the problem of each replica that
-        does not answer.
+    Returns the release's record with this probe, not yet kept, and the problem of each replica that
+    does not answer.
     """
     record = ledger().repairs.of(row.id)
     tokens = {one.name: _token_count(row, one) for one in row.serving}
@@ -193,14 +193,9 @@ def _probe_replicas(row: ReleaseRow) -> tuple[RepairRecord, dict[int, str]]:
         "probed_at": datetime.now(UTC),
         "tokens": {name: count for name, count in tokens.items() if count is not None},
     }
-    wrong = zip(idle, asyncio.run(_problems(row, idle)), strict=True)
-    problems = {one.replica: problem for one, problem in wrong if problem}
+    wrong = asyncio.run(gather_all(*(answers(row, one) for one in idle)))
+    problems = {one.replica: text for one, text in zip(idle, wrong, strict=True) if text}
     return record.model_copy(update=found), problems
-
-
-async def _problems(row: ReleaseRow, workloads: Iterable[Workload]) -> list[str]:
-    """The problem of each workload; empty for one that answers."""
-    return await asyncio.gather(*(answers(row, one) for one in workloads))
 
 
 def _has_generated(workload: Workload, tokens: dict[str, int | None], record: RepairRecord) -> bool:

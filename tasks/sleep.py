@@ -1,8 +1,8 @@
 """Put a release to sleep to free its memory, and wake it exactly as it ran."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, asynccontextmanager
 
 from moorage.adapters.engines.engine_sleep import (
     are_asleep,
@@ -10,7 +10,7 @@ from moorage.adapters.engines.engine_sleep import (
     wake_engines,
 )
 from moorage.adapters.hosts.runtime import runtime_for
-from moorage.adapters.system.threads import in_thread, run_shielded, run_uninterrupted
+from moorage.adapters.system.threads import in_thread, run_uninterrupted
 from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Reason, Refusal
 from moorage.engines.launch import start_groups
@@ -29,7 +29,7 @@ from tasks.context import ledger, routes, settings
 from tasks.image import restore_image
 from tasks.journal import step, tell
 from tasks.launch import AcceleratorStartLock
-from tasks.release import cause_of
+from tasks.release import on_failure
 from tasks.stopping import add_outcome, close_and_drain, end_drained, sleep_on
 from tasks.verify import verify
 from tasks.workloads import ABORT_SECONDS, start_part, stop_all
@@ -198,8 +198,7 @@ async def _sole_start(row: ReleaseRow, release: Release) -> AsyncIterator[None]:
         lock.release()
 
 
-@contextmanager
-def _asleep_on_failure(release: str) -> Iterator[None]:
+def _asleep_on_failure(release: str) -> AbstractContextManager[None]:
     def undo(cause: str) -> None:
         try:
             sleep_on(release, cause)
@@ -209,9 +208,4 @@ def _asleep_on_failure(release: str) -> Iterator[None]:
                 " the same command or `moorage reconcile` puts it back to sleep."
             )
 
-    try:
-        yield
-    except BaseException as error:
-        cause = cause_of(error)
-        run_shielded(lambda: undo(cause))
-        raise
+    return on_failure(undo)

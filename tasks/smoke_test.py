@@ -53,8 +53,8 @@ async def gate(
     """
     with step("gate") as note:
         key = await in_thread(api_key, plan)
-        tests = [_ReplicaTest(spec, profile, one, key, before) for one in serving(workloads)]
-        gates = tuple(await asyncio.gather(*(one.gate() for one in tests)))
+        tests = (_test_replica(spec, profile, one, key, before) for one in serving(workloads))
+        gates = tuple(await asyncio.gather(*tests))
         note.say("; ".join(one.summary for one in gates))
         if failure := gate_failure(gates):
             note.fail(failure)
@@ -69,50 +69,42 @@ def must_talk(spec: ModelSpec, profile: ModelProfile) -> None:
             raise Failure(Cause.BAD_SPEC, detail, suggestion=f"Leave `readiness.{field}` out.")
 
 
-class _ReplicaTest:
-    """The smoke test of one replica."""
+async def _test_replica(
+    spec: ModelSpec, profile: ModelProfile, workload: Workload, key: str, before: Release | None
+) -> SmokeTestResult:
+    """Send all prompts to one replica; if only the speed is wrong, repeat a few times."""
+    ready, old = spec.readiness, None
+    if before and comparable(ready.prompts, before.spec.readiness.prompts):
+        speed = speed_of(before.gate)
+        old = (before.id, speed) if speed else None
+    least = ready.compare.min_tokens_per_second_ratio
+    for _ in range(ROUNDS):
+        answers = [await _ask(spec, profile, workload, key, prompt) for prompt in ready.prompts]
+        found = gate_of(workload.name, answers, before=old, least=least)
+        if not found.wrong or any(answer.wrong for answer in answers):
+            break
+    return found
 
-    def __init__(
-        self,
-        spec: ModelSpec,
-        profile: ModelProfile,
-        workload: Workload,
-        key: str,
-        before: Release | None,
-    ) -> None:
-        self._spec, self._profile, self._workload, self._key = spec, profile, workload, key
-        self._before: tuple[str, float] | None = None
-        if before and comparable(spec.readiness.prompts, before.spec.readiness.prompts):
-            speed = speed_of(before.gate)
-            self._before = (before.id, speed) if speed else None
 
-    async def gate(self) -> SmokeTestResult:
-        """Send all prompts; if only the speed is wrong, repeat a few times."""
-        least = self._spec.readiness.compare.min_tokens_per_second_ratio
-        for _ in range(ROUNDS):
-            answers = [await self._ask(prompt) for prompt in self._spec.readiness.prompts]
-            found = gate_of(self._workload.name, answers, before=self._before, least=least)
-            if not found.wrong or any(answer.wrong for answer in answers):
-                break
-        return found
-
-    async def _ask(self, prompt: PromptSpec) -> Answer:
-        path, body = request_of(self._spec, prompt, chat=self._profile.has_chat_template)
-        allowed = prompt.max_seconds or self._spec.readiness.deadlines.warm_up_seconds
-        probe = Probe(
-            phase=Phase.ANSWERED, deadline="warm_up_seconds", method="POST", path=path, body=body
-        )
-        began = time.monotonic()
-        try:
-            # The client's time-out applies to each read; this one to the answer as a whole.
-            async with asyncio.timeout(allowed):
-                reply = await ask(self._workload.endpoint, probe, allowed, self._key)
-        except TimeoutError:
-            reply = 0, f"no answer within {allowed:g} s"
-        seconds = time.monotonic() - began
-        back = read_answer(*reply)
-        found = None if back.wrong else await in_thread(has_match, prompt.expect, back.content)
-        return judge_answer(prompt, back, seconds, found)
+async def _ask(
+    spec: ModelSpec, profile: ModelProfile, workload: Workload, key: str, prompt: PromptSpec
+) -> Answer:
+    path, body = request_of(spec, prompt, chat=profile.has_chat_template)
+    allowed = prompt.max_seconds or spec.readiness.deadlines.warm_up_seconds
+    probe = Probe(
+        phase=Phase.ANSWERED, deadline="warm_up_seconds", method="POST", path=path, body=body
+    )
+    began = time.monotonic()
+    try:
+        # The client's time-out applies to each read; this one to the answer as a whole.
+        async with asyncio.timeout(allowed):
+            reply = await ask(workload.endpoint, probe, allowed, key)
+    except TimeoutError:
+        reply = 0, f"no answer within {allowed:g} s"
+    seconds = time.monotonic() - began
+    back = read_answer(*reply)
+    found = None if back.wrong else await in_thread(has_match, prompt.expect, back.content)
+    return judge_answer(prompt, back, seconds, found)
 
 
 def is_canary(draft: Release, before: Release | None) -> bool:

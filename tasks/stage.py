@@ -52,12 +52,12 @@ async def stage(placed: Placed) -> ResolvedModel:
     assets = assets_of(spec)
     pairs = list(zip(assets, model.parts, strict=True))
     here = [host for host in hosts if not host.store][:1]
-    local = [_host_call(host, spec, *pair) for host in here for pair in pairs]
+    local = [_host_call(host, asset, spec=spec, found=one) for host in here for asset, one in pairs]
     remote = [
-        _host_call(host, spec, *pair, host=host, fleet=snapshot)
+        _host_call(host, asset, spec=spec, found=one, host=host, fleet=snapshot)
         for host in hosts
         if host.store
-        for pair in pairs
+        for asset, one in pairs
     ]
     at_once = settings().hosts_at_once
     staged, _ = await gather_all(
@@ -143,15 +143,9 @@ async def stage_remotely(
         return note.summary
 
 
-def _host_call(
-    seen: HostSnapshot,
-    spec: ModelSpec,
-    asset: Asset,
-    found: ResolvedModel,
-    **more: HostSnapshot | FleetSnapshot,
-) -> HostCall:
-    arguments = {"spec": spec, "asset": asset, "found": found, **more}
-    return HostCall(seen.name, seen.address, arguments, step=f"stage{asset.step} on {seen.name}")
+def _host_call(seen: HostSnapshot, asset: Asset, **more: object) -> HostCall:
+    step = f"stage{asset.step} on {seen.name}"
+    return HostCall(seen.name, seen.address, {"asset": asset, **more}, step)
 
 
 def _origins(staged: Staged) -> str:

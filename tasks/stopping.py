@@ -109,53 +109,36 @@ async def drain(row: ReleaseRow) -> Drained:
         hurry.set()
 
 
-def until_gateways_idle(
-    release: str,
-    seconds: float,
-    pause: Callable[[float], bool],
-    clock: Callable[[], float] = time.monotonic,
-    count: Callable[[str], int] | None = None,
-) -> Drained:
-    """Wait until no gateway has a request in flight on a release.
+Pause = Callable[[float], bool]
+"""Waits the given seconds; returns True to end the waiting."""
 
-    Args:
-        pause: Waits the given seconds; returns True to end the waiting.
-        count: Counts the requests in flight; None = as gateways report them to the ledger.
-    """
-    began, count = clock(), count or ledger().gateways.draining
+
+def until_gateways_idle(release: str, seconds: float, pause: Pause) -> Drained:
+    """Wait until no gateway has a request in flight on a release, as they tell the ledger."""
+    began, count = time.monotonic(), ledger().gateways.draining
     left = count(release)
     if not left:
         return Drained()
-    while left and clock() - began < seconds and not pause(POLL_SECONDS):
+    while left and time.monotonic() - began < seconds and not pause(POLL_SECONDS):
         left = count(release)
-    return Drained(seconds=round(clock() - began, 1), waited=True, left=left)
+    return Drained(seconds=round(time.monotonic() - began, 1), waited=True, left=left)
 
 
-def until_idle(
-    workloads: tuple[Workload, ...],
-    how: Ending,
-    pause: Callable[[float], bool],
-    clock: Callable[[], float] = time.monotonic,
-    read: Callable[[str, float], str] = read_metrics,
-) -> Drained:
-    """Wait until every workload is idle, with one deadline for all, since they drain concurrently.
-
-    `pause` waits the given seconds and returns True to end the waiting. `read` reads the metrics at
-    a URL, with a time-out in seconds.
-    """
+def until_idle(workloads: tuple[Workload, ...], how: Ending, pause: Pause) -> Drained:
+    """Wait until every workload is idle, with one deadline for all: they drain concurrently."""
     if how.busy is None or not how.drain_seconds or not workloads:
         return Drained()
-    began = clock()
-    watches = [_DrainWatch(workload, how.busy, read) for workload in workloads]
+    began = time.monotonic()
+    watches = [_DrainWatch(workload, how.busy) for workload in workloads]
     for watch in watches:
         while not watch.ended:
-            left = began + how.drain_seconds - clock()
+            left = began + how.drain_seconds - time.monotonic()
             watch.look(max(POLL_SECONDS, min(left, ASK_SECONDS)))
             if watch.ended or left <= 0 or pause(POLL_SECONDS):
                 break
     counts = [watch.count for watch in watches if watch.count is not None]
     return Drained(
-        seconds=round(clock() - began, 1),
+        seconds=round(time.monotonic() - began, 1),
         waited=any(watch.waited for watch in watches),
         left=sum(counts) if counts else None,
     )
@@ -164,16 +147,16 @@ def until_idle(
 class _DrainWatch:
     """Watches the number of requests in flight of one workload."""
 
-    def __init__(self, workload: Workload, busy: Busy, read: Callable[[str, float], str]) -> None:
+    def __init__(self, workload: Workload, busy: Busy) -> None:
         self.count: int | None = None
         self.waited = self.ended = False
-        self._url, self._busy, self._read = workload.endpoint + busy.path, busy, read
+        self._url, self._busy = workload.endpoint + busy.path, busy
         self._name, self._idle, self._silent = workload.name, 0, False
 
     def look(self, timeout: float) -> None:
         """Read the metrics once. An engine that has ended is idle; a slow one may be busy."""
         try:
-            self.count = _in_flight(self._read(self._url, timeout), self._busy)
+            self.count = _in_flight(read_metrics(self._url, timeout), self._busy)
         except TimeoutError:
             if not self._silent:
                 tell(f"{self._name} does not answer; it is stopped when its time to drain is over")

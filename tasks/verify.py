@@ -123,12 +123,7 @@ class _Watched(Protocol):
     async def must_live(self) -> None: ...
 
 
-async def wait_for_replica(
-    leader: _Watched,
-    others: Sequence[_Watched],
-    poll_seconds: float = LIFE_SECONDS,
-    settle_seconds: float = SETTLE_SECONDS,
-) -> Readiness:
+async def wait_for_replica(leader: _Watched, others: Sequence[_Watched]) -> Readiness:
     """Wait until a leader answers, as long as its helpers live.
 
     Raises:
@@ -136,12 +131,12 @@ async def wait_for_replica(
             only that they lost it.
     """
     answer = asyncio.ensure_future(leader.until_ready())
-    lives = [asyncio.ensure_future(_live_on(one, poll_seconds)) for one in others]
+    lives = [asyncio.ensure_future(_live_on(one)) for one in others]
     try:
         await asyncio.wait((answer, *lives), return_when=asyncio.FIRST_COMPLETED)
         errors = (one.exception() for one in (*lives, answer) if one.done())
         if first := next(filter(None, errors), None):
-            raise await _decisive(first, (leader, *others), settle_seconds) if others else first
+            raise await _decisive(first, (leader, *others)) if others else first
         for other in others:
             await other.must_live()
         return answer.result()
@@ -150,15 +145,13 @@ async def wait_for_replica(
             one.cancel()
 
 
-async def _live_on(watched: _Watched, poll_seconds: float) -> None:
+async def _live_on(watched: _Watched) -> None:
     while True:
         await watched.must_live()
-        await asyncio.sleep(poll_seconds)
+        await asyncio.sleep(LIFE_SECONDS)
 
 
-async def _decisive(
-    first: BaseException, every: Sequence[_Watched], settle_seconds: float
-) -> BaseException:
+async def _decisive(first: BaseException, every: Sequence[_Watched]) -> BaseException:
     """The first failure that explains itself; without one, the first failure."""
     if not isinstance(first, Failure) or first.cause not in VAGUE:
         return first
@@ -169,13 +162,8 @@ async def _decisive(
             except Failure as failure:
                 if failure.cause not in VAGUE:
                     return failure
-        await asyncio.sleep(settle_seconds / SETTLE_CHECKS)
+        await asyncio.sleep(SETTLE_SECONDS / SETTLE_CHECKS)
     return first
-
-
-def _pause_after(waited: float) -> float:
-    """Seconds to the next request: a small share of the wait, so that readiness is seen in time."""
-    return min(LONGEST_PAUSE_SECONDS, max(FIRST_PAUSE_SECONDS, waited / 32))
 
 
 def api_key(plan: LaunchPlan) -> str:
@@ -238,7 +226,9 @@ class Watch:
                 raise await self._failure(Cause.BAD_ANSWER, f"{probe.path}: {found}")
             if status or attempts == 1 or timeout >= TELLING_SECONDS:
                 wrong = found
-            await asyncio.sleep(min(_pause_after(allowed - left), max(0.0, left)))
+            # A small share of the wait, so that readiness is seen in time.
+            pause = min(LONGEST_PAUSE_SECONDS, max(FIRST_PAUSE_SECONDS, (allowed - left) / 32))
+            await asyncio.sleep(min(pause, left))
         cause = TIMEOUT_CAUSES[probe.deadline]
         failure = await self._failure(
             cause, f"not {probe.phase} within {allowed:g} s: {probe.path or 'connection'}: {wrong}"

@@ -46,11 +46,8 @@ class Stored(Value):
 class Need(Value):
     """A model that a release needs, as the folder of its source.
 
-    An empty revision, or empty hosts, are not known yet and match any.
-
-    Attributes:
-        any_files: Whether its files are not known yet, so that every selection of the source
-            matches.
+    An empty revision, or empty hosts, are not known yet and match any. With `any_files` its files
+    are not known yet, so that every selection of the source matches.
     """
 
     release: str
@@ -63,11 +60,9 @@ class Need(Value):
         """Whether it needs a model of the store that those hosts use for which `uses` is true."""
         here = not self.hosts or any(map(uses, self.hosts))
         revision = self.revision in ("", stored.revision)
-        return here and revision and self._means("".join(stored.path.split("/")[1:2]))
-
-    def _means(self, folder: str) -> bool:
+        folder = "".join(stored.path.split("/")[1:2])
         of_source = self.any_files and folder.startswith(f"{self.folder}{SELECTED}")
-        return of_source or folder == self.folder
+        return here and revision and (of_source or folder == self.folder)
 
 
 def needs(rows: Iterable[ReleaseRow], specs: Mapping[str, ModelSpec]) -> tuple[Need, ...]:
@@ -80,8 +75,7 @@ def with_shared_users(
 ) -> tuple[Stored, ...]:
     """The models of all stores, each with the users on hosts that have it in the same directory.
 
-    Args:
-        silent: Hosts that did not answer: their stores may be any of these directories.
+    The stores of hosts that did not answer (`silent`) may be any of these directories.
     """
     users: dict[tuple[str, float], list[str]] = {}
     for one in stored:
@@ -124,7 +118,6 @@ def to_prune(
     """The models to remove, the least recently used first, without any that is in use.
 
     Args:
-        stored: All stored models.
         keep: Bytes that each host may keep; None = all.
         older_than: Seconds without use after which a model is removed in any case; None = never.
         now: Seconds since the epoch.

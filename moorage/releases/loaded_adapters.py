@@ -16,11 +16,7 @@ Listed = Mapping[str, Set[str]]
 
 
 def require_updates(row: ReleaseRow) -> Release:
-    """The record of a release that allows changes of its adapters while it serves.
-
-    Raises:
-        Failure: `ADAPTERS_FIXED` when its spec does not allow such changes.
-    """
+    """The record of a release that allows changes of its adapters, else raises `ADAPTERS_FIXED`."""
     if row.release is None or row.plan is None or row.release.spec.lora_updates is None:
         raise Failure(Cause.ADAPTERS_FIXED, f"{row.id} was deployed without `lora_updates`")
     return row.release

@@ -174,11 +174,7 @@ def surprises_of(
 
 
 def plan_of(row: ReleaseRow) -> LaunchPlan:
-    """The launch plan of a release.
-
-    Raises:
-        Failure: `UNKNOWN_RELEASE` when its record has none.
-    """
+    """The launch plan of a release; raises `UNKNOWN_RELEASE` when its record has none."""
     if row.plan is None:
         raise Failure(Cause.UNKNOWN_RELEASE, f"{row.id} has no plan to restart from")
     return row.plan

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
 from itertools import pairwise
-from typing import NamedTuple
 
 from moorage.common.values import Value
 
@@ -27,58 +26,27 @@ class ReleaseState(StrEnum):
     ERROR = "error"  # failed or interrupted
 
 
-class Edge(NamedTuple):
-    """An allowed transition, and when it happens."""
-
-    before: ReleaseState
-    after: ReleaseState
-    when: str
-
-
 _S = ReleaseState
 
-EDGES: tuple[Edge, ...] = (
-    Edge(_S.PENDING, _S.ANALYZING, "its flow looks at the model"),
-    Edge(_S.PENDING, _S.SCHEDULED, "its flow knows the model already: it tries another port"),
-    Edge(_S.PENDING, _S.ERROR, "it failed, or its flow is gone"),
-    Edge(_S.ANALYZING, _S.SCHEDULED, "its claims are committed"),
-    Edge(_S.ANALYZING, _S.ERROR, "it failed, or its flow is gone"),
-    Edge(_S.SCHEDULED, _S.DOWNLOADING, "image and weights are fetched"),
-    Edge(_S.SCHEDULED, _S.STARTING, "nothing is fetched, or schema 0003 had no state for it"),
-    Edge(_S.SCHEDULED, _S.ERROR, "it failed, or its flow is gone"),
-    Edge(_S.DOWNLOADING, _S.STARTING, "everything it needs is there"),
-    Edge(_S.DOWNLOADING, _S.ERROR, "it failed, or its flow is gone"),
-    Edge(_S.STARTING, _S.RUNNING, "it answered"),
-    Edge(_S.STARTING, _S.ERROR, "it failed, or its flow is gone"),
-    Edge(_S.RUNNING, _S.UNREACHABLE, "a host or a runtime of it does not answer"),
-    Edge(_S.RUNNING, _S.STOPPING, "it is retired, or its successor needs its place or took over"),
-    Edge(_S.RUNNING, _S.ERROR, "it was found dead, and is not started again"),
-    Edge(_S.UNREACHABLE, _S.RUNNING, "it is seen again"),
-    Edge(_S.UNREACHABLE, _S.STOPPING, "it is retired, or its successor took over elsewhere"),
-    Edge(_S.UNREACHABLE, _S.ERROR, "its host is given up"),
-    Edge(_S.STOPPING, _S.STOPPED, "what was retired has ended"),
-    Edge(_S.STOPPING, _S.SUPERSEDED, "what was replaced has ended"),
-    Edge(
-        _S.STOPPING,
-        _S.RUNNING,
-        "its successor failed and it was started again; or the stop was cancelled",
-    ),
-    Edge(_S.STOPPING, _S.ERROR, "it can neither be ended nor serve again"),
-    Edge(_S.STOPPING, _S.ASLEEP, "nobody asked it for a while, or a person put it to sleep"),
-    Edge(_S.ASLEEP, _S.WAKING, "somebody asks it, and its claims are committed again"),
-    Edge(_S.ASLEEP, _S.STOPPED, "it is retired"),
-    Edge(_S.ASLEEP, _S.SUPERSEDED, "its successor serves"),
-    Edge(_S.ASLEEP, _S.ERROR, "it can never wake again"),
-    Edge(_S.WAKING, _S.RUNNING, "it answered"),
-    Edge(_S.WAKING, _S.ASLEEP, "it did not answer, or its flow is gone"),
-    Edge(_S.WAKING, _S.ERROR, "its host is given up"),
-)
-"""All transitions. The ledger's database has the same pairs and refuses others."""
-
 TRANSITIONS: dict[ReleaseState, frozenset[ReleaseState]] = {
-    state: frozenset(edge.after for edge in EDGES if edge.before == state) for state in ReleaseState
+    # At once `scheduled`: its flow knows the model already, and tries another port.
+    _S.PENDING: frozenset({_S.ANALYZING, _S.SCHEDULED, _S.ERROR}),
+    _S.ANALYZING: frozenset({_S.SCHEDULED, _S.ERROR}),
+    # At once `starting`: nothing is fetched, or schema 0003 had no state for it.
+    _S.SCHEDULED: frozenset({_S.DOWNLOADING, _S.STARTING, _S.ERROR}),
+    _S.DOWNLOADING: frozenset({_S.STARTING, _S.ERROR}),
+    _S.STARTING: frozenset({_S.RUNNING, _S.ERROR}),
+    # `stopping`: it is retired or sleeps, or its successor needs its place or took over.
+    # `error`: it was found dead, or its host is given up.
+    _S.RUNNING: frozenset({_S.UNREACHABLE, _S.STOPPING, _S.ERROR}),
+    _S.UNREACHABLE: frozenset({_S.RUNNING, _S.STOPPING, _S.ERROR}),
+    # `running`: its successor failed and it was started again; or the stop was cancelled.
+    _S.STOPPING: frozenset({_S.STOPPED, _S.SUPERSEDED, _S.RUNNING, _S.ERROR, _S.ASLEEP}),
+    _S.ASLEEP: frozenset({_S.WAKING, _S.STOPPED, _S.SUPERSEDED, _S.ERROR}),
+    _S.WAKING: frozenset({_S.RUNNING, _S.ASLEEP, _S.ERROR}),
+    **dict.fromkeys((_S.STOPPED, _S.SUPERSEDED, _S.ERROR), frozenset[ReleaseState]()),
 }
-"""The states that may follow each state."""
+"""The states that may follow each state. The ledger's database refuses others, too."""
 
 FINAL = frozenset(state for state, after in TRANSITIONS.items() if not after)
 """States without a successor."""

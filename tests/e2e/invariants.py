@@ -12,12 +12,12 @@ import httpx
 
 from moorage.engines.labels import LABEL_LEDGER, LABEL_MODEL
 from moorage.releases.release_row import ReleaseRow, claims_of
-from moorage.releases.states import EDGES, SERVING, ReleaseState
+from moorage.releases.states import SERVING, TRANSITIONS, ReleaseState
 from tests.e2e.drill import HALF
 from tests.e2e.workplace import Workplace
 from tests.one_authority import NO_TLS
 
-LEGAL = {(edge.before, edge.after) for edge in EDGES}
+LEGAL = {(before, after) for before, states in TRANSITIONS.items() for after in states}
 ANSWER_SECONDS = 30.0
 
 
@@ -57,7 +57,7 @@ def _states(place: Workplace, rows: dict[str, list[ReleaseRow]]) -> Iterator[str
             yield from _illegal(place, row)
 
 
-_OPEN = {edge.before for edge in EDGES}
+_OPEN = {state for state, after in TRANSITIONS.items() if after}
 
 
 def _illegal(place: Workplace, row: ReleaseRow) -> Iterator[str]:

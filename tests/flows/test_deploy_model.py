@@ -113,8 +113,8 @@ def in_two_turns() -> LaunchPlan:
 def started(before: Release | None = None, back_to: str = "", **spec: Any) -> Release:
     """The release as it is known when it runs, or when it has failed."""
     plan = in_two_turns()
-    draft = ReleaseDraft(Journal([]), None)
-    draft.release = a_release(spec=a_spec(**spec), plan=plan, rolled_back_to=back_to)
+    release = a_release(spec=a_spec(**spec), plan=plan, rolled_back_to=back_to)
+    draft = ReleaseDraft(release, Journal([]), None)
     with suppress(Failure):
         asyncio.run(start_replicas(draft, plan, a_profile(), before))
     return draft.release

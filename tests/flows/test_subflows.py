@@ -15,6 +15,7 @@ from flows import subflows as below
 from flows.apply_models import _ModelQueue
 from moorage.adapters.prefect.api_errors import is_server_trouble
 from moorage.common.failures import Cause, Failure
+from moorage.inventory.fleet import Fleet
 from moorage.operations.history.desired import Applied
 from moorage.releases.states import ReleaseState
 from tasks import context
@@ -41,7 +42,7 @@ class Runs:
     def __init__(self, *ends: State[Any] | BaseException) -> None:
         self._ends, self.begun = list(ends), 0
 
-    async def __call__(self) -> State[Any]:
+    async def __call__(self, *_args: object, **_options: object) -> State[Any]:
         end = self._ends[min(self.begun, len(self._ends) - 1)]
         self.begun += 1
         if isinstance(end, BaseException):
@@ -50,7 +51,9 @@ class Runs:
 
 
 def deployed(runs: Runs) -> Applied:
-    return asyncio.run(below.deploy_subflow(MODEL, runs))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(below, "DEPLOY", runs)
+        return asyncio.run(below.deploy_subflow(a_spec(name=MODEL), Fleet(), ""))
 
 
 BROKEN = [
@@ -100,7 +103,7 @@ def test_a_run_that_had_begun_a_release_is_told_by_the_ledger_and_never_done_twi
     serves: bool,
 ) -> None:
     class Begins(Runs):
-        async def __call__(self) -> State[Any]:
+        async def __call__(self, *_args: object, **_options: object) -> State[Any]:
             spec = a_spec(name=MODEL)
             releases = context.ledger().releases
             identity = releases.begin(spec, REVISION, "")
@@ -118,9 +121,10 @@ def test_a_run_that_had_begun_a_release_is_told_by_the_ledger_and_never_done_twi
     assert "did not take the end" in ended.message
 
 
-def test_a_retirement_is_done_again_whatever_happened() -> None:
+def test_a_retirement_is_done_again_whatever_happened(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = Runs(answered(503), Completed(message="retired", data="llama.v1"))
-    ended = asyncio.run(below.retire_subflow(MODEL, runs))
+    monkeypatch.setattr(below, "RETIRE", runs)
+    ended = asyncio.run(below.retire_subflow(MODEL))
     assert (ended.outcome, ended.release, runs.begun) == ("done", "llama.v1", 2)
 
 

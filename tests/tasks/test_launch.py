@@ -43,8 +43,11 @@ class Clock:
 
 
 @pytest.fixture(autouse=True)
-def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
     monkeypatch.setattr(turns, "POLL_SECONDS", 0)
+    monkeypatch.setattr(turns, "time", SimpleNamespace(monotonic=clock))
+    return clock
 
 
 def on(*accelerators: str) -> Placement:
@@ -73,8 +76,8 @@ def on(*accelerators: str) -> Placement:
     )
 
 
-def turn(release: str, placement: Placement, clock: Clock | None = None) -> AcceleratorStartLock:
-    return AcceleratorStartLock(release, release.split(".")[0], placement, clock=clock or Clock())
+def turn(release: str, placement: Placement) -> AcceleratorStartLock:
+    return AcceleratorStartLock(release, release.split(".")[0], placement)
 
 
 def running(placement: Placement) -> ReleaseRow:
@@ -100,7 +103,7 @@ async def test_a_release_that_is_stopped_first_need_not_become_ready_before() ->
     owner = Owner(machine="", pid=0, started_at=0, note=old.id)
     ledger().locks.take_all(["start:gpu-1:cuda:0"], lease_of(old.id), owner, 600)
     first = on("gpu-1:0").model_copy(update={"stop_first": "it is full"})
-    mine = AcceleratorStartLock("tiny.v2", "tiny", first, old, Clock())
+    mine = AcceleratorStartLock("tiny.v2", "tiny", first, old)
     assert await waits(mine) == []
     assert held() == {"start:gpu-1:cuda:0"}
     mine.release()
@@ -112,7 +115,7 @@ async def test_an_old_release_that_has_died_again_or_answers_by_now_is_not_waite
 ) -> None:
     """Reconciling has started it again, and looks at it no more: its model is worked on."""
     old = started_again(monkeypatch, runs, [wrong])
-    mine = AcceleratorStartLock("tiny.v2", "tiny", on("gpu-1:1"), old, Clock())
+    mine = AcceleratorStartLock("tiny.v2", "tiny", on("gpu-1:1"), old)
     assert await waits(mine) == []
     mine.release()
 
@@ -121,7 +124,7 @@ async def test_an_old_release_that_still_loads_is_waited_for_until_it_answers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     old = started_again(monkeypatch, True, ["loads", "loads", ""])
-    mine = AcceleratorStartLock("tiny.v2", "tiny", on("gpu-1:0"), old, Clock())
+    mine = AcceleratorStartLock("tiny.v2", "tiny", on("gpu-1:0"), old)
     assert "waits: tiny.v1 is starting on gpu-1 cuda:0" in await waits(mine)
     assert held() == {"start:gpu-1:cuda:0"}
     mine.release()
@@ -171,12 +174,11 @@ async def test_nobody_waits_where_nobody_starts() -> None:
     second.release()
 
 
-async def test_who_starts_there_is_waited_for_and_told() -> None:
+async def test_who_starts_there_is_waited_for_and_told(clock: Clock) -> None:
     first = turn("llama.v3", on("gpu-1:0"))
     await waits(first)
-    clock = Clock()
     clock.happenings = {300: first.release}
-    second = turn("tiny.v1", on("gpu-1:0"), clock)
+    second = turn("tiny.v1", on("gpu-1:0"))
     who = "llama.v3 is starting on gpu-1 cuda:0"
     assert await waits(second) == [
         "wait started",
@@ -187,10 +189,10 @@ async def test_who_starts_there_is_waited_for_and_told() -> None:
     second.release()
 
 
-async def test_who_does_not_end_in_time_is_waited_for_no_longer() -> None:
-    first, clock = turn("llama.v3", on("gpu-1:0")), Clock()
+async def test_who_does_not_end_in_time_is_waited_for_no_longer(clock: Clock) -> None:
+    first = turn("llama.v3", on("gpu-1:0"))
     await waits(first)
-    second = turn("tiny.v1", on("gpu-1:0"), clock)
+    second = turn("tiny.v1", on("gpu-1:0"))
     with pytest.raises(
         Failure, match=r"llama\.v3 is starting on gpu-1 cuda:0, and has not ended within 1120 s"
     ) as caught:
@@ -202,8 +204,8 @@ async def test_who_does_not_end_in_time_is_waited_for_no_longer() -> None:
     first.release()
 
 
-async def test_each_that_goes_before_has_its_own_time() -> None:
-    first, other, clock = turn("llama.v3", on("gpu-1:0")), turn("qwen.v1", on("gpu-1:0")), Clock()
+async def test_each_that_goes_before_has_its_own_time(clock: Clock) -> None:
+    first, other = turn("llama.v3", on("gpu-1:0")), turn("qwen.v1", on("gpu-1:0"))
     await waits(first)
 
     def superseded_since() -> None:
@@ -211,16 +213,16 @@ async def test_each_that_goes_before_has_its_own_time() -> None:
         assert other._try() == {}
 
     clock.happenings = {800: superseded_since, 1500: lambda: ledger().locks.drop(other._token)}
-    last = turn("tiny.v1", on("gpu-1:0"), clock)
+    last = turn("tiny.v1", on("gpu-1:0"))
     notes = [text for text in await waits(last) if text.startswith("waits")]
     assert [text.split()[1] for text in notes] == ["llama.v3", "qwen.v1"]
     assert clock.now > PATIENCE
     last.release()
 
 
-async def test_who_waits_holds_nothing_meanwhile() -> None:
-    first, clock = turn("llama.v3", on("gpu-1:0")), Clock()
-    second = turn("tiny.v1", on("gpu-1:0", "gpu-1:1"), clock)
+async def test_who_waits_holds_nothing_meanwhile(clock: Clock) -> None:
+    first = turn("llama.v3", on("gpu-1:0"))
+    second = turn("tiny.v1", on("gpu-1:0", "gpu-1:1"))
     await waits(first)
     before = held()
     waiting = asyncio.create_task(waits(second))

@@ -107,8 +107,7 @@ def test_a_release_that_took_over_is_left_alone_and_the_run_says_so(
 
 
 async def test_a_release_goes_from_state_to_state() -> None:
-    draft = ReleaseDraft(Journal([]), None)
-    draft.release = a_release(id=scheduled())
+    draft = ReleaseDraft(a_release(id=scheduled()), Journal([]), None)
     await draft.enter(S.DOWNLOADING)
     assert ledger().releases.get(draft.release.id).state == S.DOWNLOADING
     with pytest.raises(Failure) as caught:

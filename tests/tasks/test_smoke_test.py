@@ -39,8 +39,7 @@ def gated(
 ) -> SmokeTestResult:
     monkeypatch.setattr(step, "ask", engine.ask)
     spec = a_spec(readiness={**ASKED, "compare": compare})
-    asking = step._ReplicaTest(spec, a_profile(), a_workload(), "", before)
-    return asyncio.run(asking.gate())
+    return asyncio.run(step._test_replica(spec, a_profile(), a_workload(), "", before))
 
 
 def before(tokens_per_second: float, **prompt: Any) -> Release:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -65,7 +66,10 @@ def drained(
 ) -> Drained:
     clock = Clock(signal)
     how = Ending(busy=busy, drain_seconds=drain, grace_seconds=1)
-    return until_idle(workloads, how, clock.wait, clock, engine(clock, *readings))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stopping, "time", SimpleNamespace(monotonic=clock))
+        patch.setattr(stopping, "read_metrics", engine(clock, *readings))
+        return until_idle(workloads, how, clock.wait)
 
 
 def test_an_idle_engine_is_asked_twice_and_not_waited_for() -> None:
@@ -157,13 +161,13 @@ def test_all_workloads_have_the_same_time_and_what_they_have_left_is_added_up() 
     ],
 )
 def test_where_there_is_nothing_to_wait_for_nobody_is_asked(
-    how: Ending, workloads: tuple[Workload, ...]
+    how: Ending, workloads: tuple[Workload, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def never(url: str, timeout: float) -> str:
         raise AssertionError(url, timeout)
 
-    clock = Clock()
-    assert until_idle(workloads, how, clock.wait, clock, never) == Drained()
+    monkeypatch.setattr(stopping, "read_metrics", never)
+    assert until_idle(workloads, how, Clock().wait) == Drained()
 
 
 @pytest.mark.parametrize(
@@ -176,11 +180,13 @@ def test_where_there_is_nothing_to_wait_for_nobody_is_asked(
     ids=["idle", "ends", "time is up"],
 )
 def test_a_release_stops_once_no_gateway_has_a_request_on_it(
-    counts: list[int], found: Drained
+    counts: list[int], found: Drained, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock, left = Clock(), iter(counts)
-    last = counts[-1]
-    assert until_gateways_idle("tiny.v1", 2, clock.wait, clock, lambda _: next(left, last)) == found
+    gateways = SimpleNamespace(draining=lambda _: next(left, counts[-1]))
+    monkeypatch.setattr(stopping, "ledger", lambda: SimpleNamespace(gateways=gateways))
+    monkeypatch.setattr(stopping, "time", SimpleNamespace(monotonic=clock))
+    assert until_gateways_idle("tiny.v1", 2, clock.wait) == found
 
 
 def test_whoever_listens_hears_once_that_an_engine_is_silent(

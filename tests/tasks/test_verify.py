@@ -43,10 +43,13 @@ class Part:
 
 
 def outcome(leader: Part, *others: Part) -> Readiness | Failure:
-    try:
-        return asyncio.run(wait_for_replica(leader, others, 0.001, 0.05))
-    except Failure as failure:
-        return failure
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "LIFE_SECONDS", 0.001)
+        patch.setattr(module, "SETTLE_SECONDS", 0.05)
+        try:
+            return asyncio.run(wait_for_replica(leader, others))
+        except Failure as failure:
+            return failure
 
 
 def test_a_leader_alone_is_waited_for() -> None:

@@ -101,7 +101,7 @@ ALLOWED = sa.Table(
     sa.Column("from_state", sa.String(20), primary_key=True),
     sa.Column("to_state", sa.String(20), primary_key=True),
 )
-"""The pairs of `moorage.releases.states.EDGES`; every transition refers to one of them."""
+"""The pairs of `moorage.releases.states.TRANSITIONS`; every transition refers to one of them."""
 
 TRANSITION_LOG = sa.Table(
     "transitions",

@@ -148,15 +148,11 @@ def _changes(
 
 def _between(before: Mapping[str, Stated], after: Mapping[str, Stated]) -> Iterable[Change]:
     for name in dict.fromkeys((*after, *before)):
-        was, now = before.get(name), after.get(name)
-        if (was and was[0]) != (now and now[0]):
-            yield Change(
-                what=name,
-                before=was[0] if was else None,
-                after=now[0] if now else None,
-                origin_before=was[1] if was else None,
-                origin_after=now[1] if now else None,
-            )
+        was, origin_before = before.get(name, (None, None))
+        now, origin_after = after.get(name, (None, None))
+        if was != now:
+            origins = {"origin_before": origin_before, "origin_after": origin_after}
+            yield Change(what=name, before=was, after=now, **origins)
 
 
 def _flags(spec: ContainerSpec) -> dict[str, Stated]:

@@ -62,29 +62,22 @@ def _figures(release: Release) -> dict[str, float]:
     """Bytes, tokens and seconds by name; of several replicas, the slowest or largest figure."""
     measured = combine_measured(one.measured for one in release.measured)
     logged = measured.model_dump(exclude_none=True) if measured else {}
-    found = {FIGURES[name]: float(value) for name, value in logged.items() if name in FIGURES}
-    healthy = [
-        probe.seconds
-        for one in release.readiness
-        for probe in one.probes
-        if probe.phase == Phase.HEALTHY
-    ]
-    tokens = [one.first_token_seconds for one in release.readiness if one.first_token_seconds]
-    if healthy:
-        found[LOADED] = max(healthy)
-    if tokens:
-        found[FIRST_TOKEN] = max(tokens)
-    if speed := speed_of(release.gate):
-        found[SPEED] = speed
-    if release.gate:
-        found[SLOWEST] = max(gate.slowest for gate in release.gate)
-    if release.acceptance:
-        loaded = release.acceptance.figures.model_dump(include={*UNDER_LOAD}, exclude_none=True)
-        found |= {UNDER_LOAD[name]: value for name, value in loaded.items()}
-    if release.downtime_seconds is not None:
-        found[DOWNTIME] = release.downtime_seconds
-    found[WHOLE] = (release.finished_at - release.created_at).total_seconds()
-    return found
+    load = (
+        release.acceptance.figures.model_dump(include={*UNDER_LOAD}) if release.acceptance else {}
+    )
+    probes = (probe for one in release.readiness for probe in one.probes)
+    healthy = (probe.seconds for probe in probes if probe.phase == Phase.HEALTHY)
+    found: dict[str, float | None] = {
+        **{FIGURES[name]: float(value) for name, value in logged.items() if name in FIGURES},
+        LOADED: max(healthy, default=None),
+        FIRST_TOKEN: max((one.first_token_seconds for one in release.readiness), default=0) or None,
+        SPEED: speed_of(release.gate) or None,
+        SLOWEST: max((gate.slowest for gate in release.gate), default=None),
+        **{UNDER_LOAD[name]: value for name, value in load.items()},
+        DOWNTIME: release.downtime_seconds,
+        WHOLE: (release.finished_at - release.created_at).total_seconds(),
+    }
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _figure_text(name: str, value: float | None) -> str | None:

@@ -72,7 +72,6 @@ def intents(
     Models deployed by hand or from other files are left alone.
 
     Args:
-        specs: The models that should run.
         running: The serving and sleeping releases.
         dead: Ids of releases that are recorded as running but are not alive.
         owner: The set of files; empty = it owns nothing.

@@ -64,11 +64,7 @@ class Action(Value):
 
 
 class ActionOutcome(Value):
-    """The result of an action; `done` is False if it failed or its decision no longer held.
-
-    Attributes:
-        cause: Why it failed; None = it did not.
-    """
+    """The result of an action; `done` is False if it failed or its decision no longer held."""
 
     action: Action
     done: bool = True

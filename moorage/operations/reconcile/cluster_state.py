@@ -72,6 +72,7 @@ class ClusterState:
     The releases are unfinished, serving, or failed but not wholly undone, in order of creation.
 
     Attributes:
+        records: By release, where it has one.
         hosts: Reachable hosts of the fleet, on which models may be placed.
         avoid: Hosts and accelerators that the fleet itself avoids.
         foreign_hosts: Hosts that are left to the reconcile of another site; nothing is decided
@@ -86,7 +87,7 @@ class ClusterState:
     patience: Patience = field(default_factory=Patience)
     releases: tuple[ReleaseRow, ...] = ()
     observations: tuple[Observation, ...] = ()
-    records: tuple[RepairRecord, ...] = ()
+    records: Mapping[str, RepairRecord] = field(default_factory=dict)
     hosts: frozenset[str] = frozenset()
     avoid: tuple[Avoided, ...] = ()
     foreign_hosts: frozenset[str] = frozenset()
@@ -97,15 +98,11 @@ class ClusterState:
 
     def record(self, release: str) -> RepairRecord:
         """The repair record of a release; a new one if it has none."""
-        return self._records.get(release) or RepairRecord(release=release)
+        return self.records.get(release) or RepairRecord(release=release)
 
     def observation(self, workload: Workload) -> Observation | None:
         """The observation of a workload's place; None if the place was not observed."""
         return self._observations.get(place_of(workload))
-
-    @cached_property
-    def _records(self) -> dict[str, RepairRecord]:
-        return {one.release: one for one in self.records}
 
     @cached_property
     def _observations(self) -> dict[Place, Observation]:
@@ -135,11 +132,6 @@ class ReleaseStatus:
         """The release's repair record."""
         return self.cluster.record(self.own.id)
 
-    @cached_property
-    def planned(self) -> tuple[Workload, ...]:
-        """Every workload of its plan; empty if its record cannot be read."""
-        return planned_workloads(self.own)
-
     @property
     def restart(self) -> RestartSpec:
         """The `restart` section of its spec."""
@@ -166,8 +158,8 @@ class ReleaseStatus:
     def workloads(self) -> tuple[Workload, ...]:
         """All workloads that should run: the ledger's, and planned ones that it lacks."""
         listed = {one.name for one in self.own.workloads}
-        missing = tuple(one for one in self.planned if one.name not in listed)
-        return (*self.own.workloads, *missing)
+        planned = planned_workloads(self.own)
+        return (*self.own.workloads, *(one for one in planned if one.name not in listed))
 
     @property
     def is_foreign(self) -> bool:

@@ -135,7 +135,8 @@ def _unreachable(status: ReleaseStatus) -> Action:
 
 def _restart_in_reach(status: ReleaseStatus) -> tuple[Action, ...]:
     """The restart of dead replicas of which all hosts answer, while another host is away."""
-    if status.restart.policy == WhenDead.NEVER or not status.planned or status.delayed_until:
+    forbidden = status.restart.policy == WhenDead.NEVER
+    if forbidden or not planned_workloads(status.own) or status.delayed_until:
         return ()
     away = {one.place for one in status.unreachable}
     cut_off = {one.replica for one in status.workloads if place_of(one) in away}
@@ -168,7 +169,7 @@ def _dead(status: ReleaseStatus) -> Action:
     why = _states(status.dead) or status.silent
     if status.restart.policy == WhenDead.NEVER:
         return _action(status, ActionKind.GIVE_UP, f"{why}; its spec forbids a restart")
-    if not status.planned:
+    if not planned_workloads(own):
         reason = f"{why}; its record has no plan to restart from: deploy {own.model} again"
         return _action(status, ActionKind.WAIT, reason)
     if when := status.delayed_until:

@@ -181,9 +181,7 @@ def intent_of(
     changes. It redeploys neither.
 
     Args:
-        release: The release to replace.
         spec: The spec from its file, else the recorded one.
-        drifts: The changes.
         by_policy: Whether the model's policy decides; else any drift leads to a redeploy.
         force: Whether to deploy even without changes.
         newest: The model's newest release, if that is a later one with a record.

@@ -36,8 +36,7 @@ class Selection:
     def chosen(self, specs: Iterable[ModelSpec]) -> tuple[ModelSpec, ...]:
         """The selected models, in the order of their names.
 
-        Raises:
-            Failure: `UNKNOWN_RELEASE` for a name, not a pattern, that none of the models has.
+        Raises `UNKNOWN_RELEASE` for a name, not a pattern, that none of the models has.
         """
         found = {spec.name: spec for spec in specs}
         unknown = [name for name in self.names if not set(name) & set("*?[") and name not in found]

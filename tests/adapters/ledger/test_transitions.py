@@ -17,13 +17,13 @@ from moorage.adapters.ledger.database import open_database
 from moorage.adapters.ledger.tables import ALLOWED
 from moorage.adapters.ledger.transitions import Author, Change, writing_as
 from moorage.common.failures import Cause, Failure
-from moorage.releases.states import EDGES, FINAL, TRANSITIONS, ReleaseState, Transition
+from moorage.releases.states import FINAL, TRANSITIONS, ReleaseState, Transition
 from tests.adapters.ledger.team import Team
 from tests.builders import REVISION, a_claim, a_fleet, a_release, a_spec
 
 S = ReleaseState
 PAIRS = [(before, after) for before in S for after in S if before != after]
-LAWFUL = {(edge.before, edge.after) for edge in EDGES}
+LAWFUL = {(before, after) for before, states in TRANSITIONS.items() for after in states}
 
 
 @pytest.fixture

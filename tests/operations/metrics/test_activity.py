@@ -17,7 +17,7 @@ from moorage.operations.metrics.activity import (
 )
 from moorage.operations.reconcile.actions import Action, ActionKind, ActionOutcome
 from moorage.operations.reconcile.counts import RUN, counts_of
-from moorage.releases.states import EDGES, ReleaseState, Transition
+from moorage.releases.states import TRANSITIONS, ReleaseState, Transition
 from tests.builders import NOON
 
 S = ReleaseState
@@ -58,7 +58,7 @@ def test_a_transition_is_one_event_or_none(
 
 
 def test_every_event_is_a_transition_that_there_is() -> None:
-    edges = {(edge.before, edge.after) for edge in EDGES}
+    edges = {(before, after) for before, states in TRANSITIONS.items() for after in states}
     assert edges >= EVENTS.keys()
     assert {edge for edge in edges if edge[1] == S.ERROR} <= EVENTS.keys()
 

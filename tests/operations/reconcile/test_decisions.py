@@ -34,7 +34,7 @@ def ago(seconds: float) -> Any:
 
 
 def kept(**values: Any) -> dict[str, Any]:
-    return {"records": (RepairRecord(release="tiny.v1", **values),)}
+    return {"records": {"tiny.v1": RepairRecord(release="tiny.v1", **values)}}
 
 
 def on_accelerator(index: int) -> Avoided:

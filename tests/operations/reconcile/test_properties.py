@@ -91,7 +91,7 @@ def worlds(draw: st.DrawFn) -> ClusterState:
     return a_world(
         *releases,
         observations=(place,),
-        records=tuple(draw(records(model)) for model in NAMES if draw(st.booleans())),
+        records={f"{model}.v1": draw(records(model)) for model in NAMES if draw(st.booleans())},
         hosts=draw(st.sampled_from([frozenset({"gpu-1"}), frozenset({"gpu-1", "gpu-2"})])),
         avoid=draw(st.sampled_from([(), (Avoided(host="gpu-1"),)])),
         took_over=frozenset(f"{model}.v2" for model in NAMES if draw(st.booleans())),

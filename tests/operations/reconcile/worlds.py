@@ -214,8 +214,7 @@ def _changed(world: ClusterState, action: Action, **changes: Any) -> ClusterStat
 
 
 def _kept(world: ClusterState, record: RepairRecord) -> ClusterState:
-    others = tuple(one for one in world.records if one.release != record.release)
-    return replace(world, records=(*others, record))
+    return replace(world, records={**world.records, record.release: record})
 
 
 EFFECTS: dict[ActionKind, Any] = {
