@@ -38,7 +38,6 @@ from tasks.compare import serving, sole_flow, superseded_since
 from tasks.image import image_drift, pull_image
 from tasks.journal import failure_of, tell
 from tasks.launch import AcceleratorStartLock, correct, launch
-from tasks.measure import record_measurements
 from tasks.place import place
 from tasks.plan import check_early, check_placed, plan_release
 from tasks.policy import (
@@ -199,7 +198,7 @@ class ReleaseRollout:
         finally:
             # The new release serves already, so no signal may skip this.
             run_shielded(lock.release)
-            run_shielded(partial(record_measurements, draft.release))
+            run_shielded(draft.record_measurements)
         await set_schedule(release.spec, self.old)
         return release
 

@@ -47,7 +47,7 @@ from tasks.policy import (
     settled_fleet,
 )
 from tasks.redeploy_decisions import find_intents
-from tasks.release import ReleaseDraft, approval_page, publish_plan
+from tasks.release import ReleaseDraft, approval_page, next_id, publish_plan
 from tasks.survey import survey_without_abandoned
 
 
@@ -251,7 +251,7 @@ async def _plan(
     placement = await dry_place(analyzed, snapshot, replaceable(old), target)
     if submission:
         await require_allowed_size(spec, placement, submission)
-    identity = await in_thread(ledger().releases.next_id, spec.name)
+    identity = await next_id(spec.name)
     placed = analyzed.placed(placement, snapshot, identity)
     checked = await check_placed(placed, target)
     image = target.image if target else await choose_image(placed)

@@ -31,7 +31,7 @@ from tasks.artifacts import if_possible, show_markdown
 from tasks.context import ledger, routes
 from tasks.flow_task import flow_task
 from tasks.journal import Journal, failure_of, step, tell
-from tasks.measure import measure, read_facts
+from tasks.measure import measure, read_facts, record_measurements
 from tasks.schedules import has_schedule, set_schedules
 from tasks.smoke_test import is_canary
 
@@ -161,6 +161,10 @@ class ReleaseDraft:
         """Add the last values, the steps and the end."""
         self.add(steps=tuple(self.journal.steps), finished_at=datetime.now(UTC), **values)
 
+    def record_measurements(self) -> None:
+        """Record its measurements for later predictions."""
+        record_measurements(self.release)
+
     async def fail(self, error: Exception, failure: Failure) -> None:
         """Record why the release failed."""
         if isinstance(error, NoFit):
@@ -172,6 +176,11 @@ class ReleaseDraft:
             self.add(downtime_seconds=lost)
         self.finish(failure=record)
         await in_thread(ledger().releases.fail, self.release.id, failure.cause, self.release)
+
+
+async def next_id(model: str) -> str:
+    """The id that the next release of a model gets."""
+    return await in_thread(ledger().releases.next_id, model)
 
 
 async def begin_release(spec: ModelSpec, flow_run_id: str) -> str:

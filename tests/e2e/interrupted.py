@@ -34,7 +34,7 @@ POINTS: dict[str, tuple[str, str, str]] = {
     "old one drained": ("before", "tasks.replace", "end_release"),
     "old one stopped": ("after", "tasks.stopping", "stop_all"),
     "old one closed": ("after", "moorage.adapters.ledger.releases", "Releases.end"),
-    "before it is kept what was measured": ("before", "flows.deploy_model", "record_measurements"),
+    "before it is kept what was measured": ("before", "tasks.release", "record_measurements"),
 }
 """Points in the order of the flow: before or after a call."""
 
