@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from scripts.house.measures import measure
+from scripts.house.source_tree import SourceTree
+
 REPOSITORY = Path(__file__).parents[1]
 
 COMPUTING = (
@@ -110,3 +113,9 @@ def _uses(path: Path) -> Iterator[str]:
             name = getattr(node.func, "attr", None) or getattr(node.func, "id", "")
             if name in EFFECTS:
                 yield f"{name}()"
+
+
+def test_who_reads_a_deploy_a_flag_or_a_refusal_opens_few_files() -> None:
+    most = {"deploy": 18, "flag": 9, "refusal": 5}
+    opened = {name: len(paths) for name, paths in measure(SourceTree(REPOSITORY)).reading.items()}
+    assert all(opened[name] <= count for name, count in most.items()), opened
