@@ -4,7 +4,6 @@ import io
 import shlex
 import tarfile
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from importlib.resources import files
 from pathlib import PurePosixPath
 from typing import Any
@@ -204,11 +203,13 @@ def _owner(container: Container) -> tuple[int, int]:
 def _users(container: Container) -> list[str]:
     if (packed := _packed_file(container, "/etc/passwd")) is None:
         return []
-    # One that is longer than what was kept names nobody.
-    with suppress(tarfile.TarError), tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-        file = archive.extractfile(archive.getmembers()[0])
-        return file.read().decode(errors="replace").splitlines() if file else []
-    return []
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        first = archive.next()
+        file = first and archive.extractfile(first)
+        if not (first and file):
+            return []
+        # Of a longer file, only the start was kept.
+        return file.read(len(packed) - first.offset_data).decode(errors="replace").splitlines()
 
 
 def _packed_file(container: Container, path: str) -> bytes | None:

@@ -125,6 +125,8 @@ def _completed(directory: Path, written: Config, trust_remote_code: bool) -> Con
     """The configuration completed by transformers; None = it cannot read it."""
     try:
         import_transformers()
+        if AUTO_MODULE not in sys.modules:
+            return None
         from transformers import AutoConfig, logging  # noqa: PLC0415  (few commands come here)
 
         # Its messages would repeat untrusted text of the model's author.

@@ -307,4 +307,6 @@ def failure_of(error: Exception, *, repo: str, revision: str, name: str = "") ->
 def _waiting(headers: Mapping[str, str]) -> str:
     limit = RATE_LIMIT.search(headers.get("ratelimit", ""))
     after = headers.get("retry-after", "").strip() or (limit[1] if limit else "")
-    return after and f" and asks to wait {f'{after} s' if after.isdigit() else f'until {after}'}"
+    if not after:
+        return ""
+    return f" and asks to wait {after} s" if after.isdigit() else f" and asks to wait until {after}"

@@ -105,7 +105,7 @@ class S3Client(RemoteClient):
             self._client = _client(endpoint, keys, attempts)
 
     def list_files(self, revision: str) -> tuple[str, tuple[ModelFile, ...]]:
-        """List the files below the prefix and their revision.
+        """List the files below the prefix and their revision; an empty `revision` accepts any.
 
         Raises:
             Failure: `SOURCE_MISSING` when there are no files, or they have another revision than

@@ -150,7 +150,9 @@ def image(tmp_path: Path) -> Iterator[str]:
     if not (busybox := shutil.which("busybox")):
         pytest.skip("busybox-static is not installed")
     shutil.copy(busybox, tmp_path / "busybox")
-    (tmp_path / "passwd").write_text("root:x:0:0::/:/bin/sh\nengine:x:4711:4712::/:/bin/sh\n")
+    users = "root:x:0:0::/:/bin/sh\nengine:x:4711:4712::/:/bin/sh\n"
+    others = "".join(f"other{number}:x:{number}:0::/:/bin/sh\n" for number in range(5000, 50_000))
+    (tmp_path / "passwd").write_text(users + others)  # longer than what is kept of a file
     (tmp_path / "Dockerfile").write_text(
         "FROM scratch\nCOPY busybox /bin/sh\nCOPY busybox /bin/id\nCOPY busybox /bin/ls\n"
         "COPY passwd /etc/passwd\nUSER engine\n"
