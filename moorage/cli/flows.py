@@ -88,6 +88,7 @@ def run_flow(
     # Prefect handles SIGTERM while a flow runs, undoes, and then sends it to the former handler.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with ExitStack() as end, _prefect_failures(), channel_scope(Channel.CLI), ended_by_hangup():
+        # Last of all, also after a failure.
         end.callback(fork_later_commands, environment, without_server=elsewhere)
         if as_json:
             return asyncio.run(main())

@@ -1,6 +1,11 @@
 """Labels on containers, by which a ledger recognises its own."""
 
-from moorage.placement.placement import Seat
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # who observes containers needs no placement
+    from moorage.placement.placement import Seat
 
 LABEL_LEDGER = "moorage.ledger"
 LABEL_MODEL = "moorage.model"

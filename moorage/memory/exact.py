@@ -7,7 +7,7 @@ from moorage.common.refusal import Refusal
 from moorage.common.units import human_bytes
 from moorage.common.values import Value
 from moorage.memory.dtypes import engine_dtype, pools
-from moorage.memory.engine_setup import EngineSetup
+from moorage.memory.engine_setup import EngineSetup, refines_expert_blocks
 from moorage.memory.facts import Facts
 from moorage.memory.kv import KVKind, keeps_states
 from moorage.memory.layers import Mixer, layer_mixers, stage_layers
@@ -57,7 +57,7 @@ class Scale:
             headers = {k: header for k, header in headers.items() if not parse_name(k).tower}
         self._config, self._files, self._options = config, files, options
         self._tensors = Tensors(headers)
-        self._cache: dict[MemorySettings, RankWeights | Refusal] = {}
+        self._cache: dict[tuple[int, int, int, bool], RankWeights | Refusal] = {}
 
     def weigh(self, query: MemoryQuery) -> RankWeights:
         """Weigh the ranks.
@@ -65,15 +65,20 @@ class Scale:
         Raises:
             Refusal: When the model cannot be split like this, or its tensors are unknown.
         """
-        # Weights do not depend on the context; a context of 1 is always allowed.
-        query, step = replace(query, tokens=1), Batch(tokens=1, seqs=1)
-        settings = EngineSetup(self._config, self._options, step, query).settings()
-        if settings not in self._cache:
-            self._cache[settings] = caught(lambda: self._weigh(settings))
-        found = self._cache[settings]
+        # Of the versions, only this matters for weights.
+        refines = refines_expert_blocks(query.versions)
+        key = (query.tensor, query.pipeline, query.data, refines)
+        if key not in self._cache:
+            self._cache[key] = caught(lambda: self._weigh(self._settings(query)))
+        found = self._cache[key]
         if isinstance(found, Refusal):
             raise found.with_traceback(None)
         return found
+
+    def _settings(self, query: MemoryQuery) -> MemorySettings:
+        # Weights do not depend on the context; a context of 1 is always allowed.
+        query, step = replace(query, tokens=1), Batch(tokens=1, seqs=1)
+        return EngineSetup(self._config, self._options, step, query).settings()
 
     def _weigh(self, settings: MemorySettings) -> RankWeights:
         facts, lora, headers = Facts(self._config), self._options.lora, self._tensors.headers

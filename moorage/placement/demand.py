@@ -12,7 +12,6 @@ from moorage.memory.calibration import Measurement
 from moorage.memory.demand import MemoryModel
 from moorage.memory.kv import keeps_states
 from moorage.memory.need import CpuNeed, MemoryQuery, Need, largest
-from moorage.memory.refusal import caught
 from moorage.memory.sizing import Sizeable
 from moorage.memory.static_part import (
     FRACTION,
@@ -123,7 +122,11 @@ class Demand:
         key = (kind, split, tokens)
         answer = self._answers.get(key)
         if answer is None:
-            answer = self._answers[key] = caught(lambda: self._allocate(*key))
+            try:
+                answer = self._allocate(*key)
+            except Refusal as refusal:
+                answer = refusal.with_traceback(None)
+            self._answers[key] = answer
         return answer
 
     def _with_states(

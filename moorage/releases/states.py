@@ -37,12 +37,16 @@ TRANSITIONS: dict[ReleaseState, frozenset[ReleaseState]] = {
     _S.DOWNLOADING: frozenset({_S.STARTING, _S.ERROR}),
     _S.STARTING: frozenset({_S.RUNNING, _S.ERROR}),
     # `stopping`: it is retired or sleeps, or its successor needs its place or took over.
-    # `error`: it was found dead, or its host is given up.
+    # `error`: it was found dead, and is not started again.
     _S.RUNNING: frozenset({_S.UNREACHABLE, _S.STOPPING, _S.ERROR}),
+    # `running`: it is seen again; `error`: its host is given up.
     _S.UNREACHABLE: frozenset({_S.RUNNING, _S.STOPPING, _S.ERROR}),
     # `running`: its successor failed and it was started again; or the stop was cancelled.
+    # `error`: it can neither be ended nor serve again.
     _S.STOPPING: frozenset({_S.STOPPED, _S.SUPERSEDED, _S.RUNNING, _S.ERROR, _S.ASLEEP}),
+    # `error`: it can never wake again.
     _S.ASLEEP: frozenset({_S.WAKING, _S.STOPPED, _S.SUPERSEDED, _S.ERROR}),
+    # `asleep`: it did not answer, or its flow is gone; `error`: its host is given up.
     _S.WAKING: frozenset({_S.RUNNING, _S.ASLEEP, _S.ERROR}),
     **dict.fromkeys((_S.STOPPED, _S.SUPERSEDED, _S.ERROR), frozenset[ReleaseState]()),
 }

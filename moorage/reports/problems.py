@@ -158,8 +158,8 @@ def in_words(message: str, found: str) -> str:
     if text == message:
         return f"{text}."
     text = text.partition(", unable to ")[0]
-    begins = next(filter(text.startswith, MESSAGES_IN_WORDS), "")
-    text = MESSAGES_IN_WORDS.get(begins, "") + text.removeprefix(begins)
+    if begins := next(filter(text.startswith, MESSAGES_IN_WORDS), ""):
+        text = MESSAGES_IN_WORDS[begins] + text.removeprefix(begins)
     return f"found {found}; allowed: {text}."
 
 

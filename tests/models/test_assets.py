@@ -31,6 +31,17 @@ EVERYTHING = a_spec(
 )
 
 
+@pytest.mark.parametrize(
+    ("engine", "anything"),
+    [({"name": "vllm"}, False), ({"name": "custom", "image": "a:1", "command": ["serve"]}, True)],
+    ids=lambda value: value["name"] if isinstance(value, dict) else "",
+)
+def test_a_custom_engine_may_load_a_directory_of_anything(
+    engine: dict[str, Any], anything: bool
+) -> None:
+    assert assets_of(a_spec(engine=engine))[0].anything is anything
+
+
 def test_everything_that_a_spec_names_is_an_asset_the_model_first() -> None:
     found = assets_of(EVERYTHING)
     assert [(a.role, a.name, a.source, a.revision, a.rank) for a in found] == [

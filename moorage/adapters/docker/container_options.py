@@ -205,11 +205,10 @@ def _users(container: Container) -> list[str]:
         return []
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         first = archive.next()
-        file = first and archive.extractfile(first)
-        if not (first and file):
-            return []
-        # Of a longer file, only the start was kept.
-        return file.read(len(packed) - first.offset_data).decode(errors="replace").splitlines()
+    if first is None or not first.isfile():
+        return []
+    content = packed[first.offset_data :][: first.size]  # of a longer file, what was kept
+    return content.decode(errors="replace").splitlines()
 
 
 def _packed_file(container: Container, path: str) -> bytes | None:

@@ -82,16 +82,16 @@ def readable(word: str) -> int:
     Raises:
         NotAccepted: When the word is not such a number.
     """
-    match = READABLE.fullmatch(word.strip())
+    match, what = READABLE.fullmatch(word.strip()), "a whole number, such as 8192, 8k or 8K"
     if not match:
-        return int(_parsed(word, int, "a whole number, such as 8192, 8k or 8K"))
+        return int(_parsed(word, int, what))
     number, letter = match.groups()
     if letter.islower():
         return int(float(number) * MULTIPLES[letter])
     if "." in number:
         message = f"{_shown(word)}: only whole numbers go with {letter}"
         raise NotAccepted(message, f"Did you mean `{number}{letter.lower()}`?")
-    return int(number) * MULTIPLES[letter]
+    return int(_parsed(number, int, what)) * MULTIPLES[letter]
 
 
 def _readable_or_auto(word: str) -> int:
