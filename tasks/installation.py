@@ -14,7 +14,8 @@ from moorage.images.image import Image
 from moorage.inventory.access import parse_access
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import HostSnapshot
-from moorage.operations.engine_installation import HOLDING, is_meant, users_of
+from moorage.operations.engine_installation import is_meant, users_of
+from moorage.releases.states import KEPT
 from moorage.spec import EngineName, ModelSpec
 from tasks.context import ledger, settings
 from tasks.flow_task import flow_task
@@ -72,12 +73,15 @@ def remove_installed(engine: Engine, host: HostSnapshot, version: str) -> tuple[
     """Remove an engine's images and packages from a host; returns their names and paths.
 
     Raises:
-        Failure: `ENGINE_IN_USE` when a release on the host needs the engine.
+        Failure: `ENGINE_IN_USE` when a release on the host may need this version of the engine.
     """
-    if users := users_of(engine, host, ledger().releases.in_states(HOLDING)):
+    rows = ledger().releases.in_states(KEPT)
+    specs = ledger().releases.specs(row.id for row in rows)
+    if users := users_of(engine, version, host, rows, specs):
+        named = f"{engine.name} {version}".rstrip()
         raise Failure(
             Cause.ENGINE_IN_USE,
-            f"{engine.name} on {host.name} is used by {', '.join(users)}",
+            f"{named} on {host.name} is used by {', '.join(users)}",
             suggestion="Retire them first.",
         )
     removed = []

@@ -19,7 +19,8 @@ from moorage.engines.installed import EngineState, EngineStatus, engine_status
 from moorage.engines.registry import ENGINES
 from moorage.inventory.access import parse_access
 from moorage.inventory.snapshot import HostSnapshot
-from moorage.operations.engine_installation import HOLDING, no_engine
+from moorage.operations.engine_installation import no_engine
+from moorage.releases.states import KEPT
 from moorage.reports.engine_report import (
     ENGINE_COLUMNS,
     EngineReport,
@@ -120,7 +121,7 @@ def _report(fleet: Path | None, engines: Iterable[Engine]) -> list[EngineReport]
     given = {"engines": wanted.engines, "registries": wanted.registries}
     hosts = [host.model_copy(update=given) for host in survey_hosts(wanted)]
     disks = measure_disks(wanted, hosts, settings)
-    rows = open_ledger().releases.in_states(HOLDING)
+    rows = open_ledger().releases.in_states(KEPT)
     installed = Installations(settings.engines)
     return [
         engine_report(

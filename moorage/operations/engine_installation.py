@@ -1,6 +1,6 @@
 """How an engine is installed on a host, and which models need it there."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Refusal
@@ -12,11 +12,11 @@ from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.placement import CPU
 from moorage.placement.runtime import image_on
 from moorage.releases.release_row import ReleaseRow
-from moorage.releases.states import SERVING, UNFINISHED, ReleaseState
+from moorage.releases.states import ReleaseState
 from moorage.spec import EngineName, EngineSpec, ModelSpec, RuntimeName
 
-HOLDING = SERVING | UNFINISHED | {ReleaseState.ASLEEP}
-"""States of releases that still need their engine."""
+NOT_PLACED = frozenset({ReleaseState.PENDING, ReleaseState.ANALYZING})
+"""States of releases that have no host yet."""
 
 
 def stand_in(engine: EngineName, version: str, runtime: RuntimeName) -> ModelSpec:
@@ -83,6 +83,32 @@ def hosts_with(engine: Engine, row: ReleaseRow) -> tuple[str, ...]:
     return tuple(sorted({one.host for one in row.plan.containers}))
 
 
-def users_of(engine: Engine, host: HostSnapshot, rows: Iterable[ReleaseRow]) -> list[str]:
-    """The models whose releases, all in states `HOLDING`, need an engine on a host."""
-    return sorted({row.model for row in rows if host.name in hosts_with(engine, row)})
+def users_of(
+    engine: Engine,
+    version: str,
+    host: HostSnapshot,
+    rows: Iterable[ReleaseRow],
+    specs: Mapping[str, ModelSpec],
+) -> list[str]:
+    """The models whose releases, all in states `KEPT`, may need an engine on a host.
+
+    Args:
+        version: The version in question; empty = any. An unknown version may be this one.
+        host: With the ledger's claims.
+        specs: The spec of each release.
+    """
+    found = set()
+    for row in rows:
+        if row.plan:
+            known, here = row.plan.engine_version, host.name in hosts_with(engine, row)
+        else:  # it has no record until it serves
+            own = specs[row.id].engine
+            may_run_it = own.stated_name in (engine.name, EngineName.AUTO)
+            known, here = own.version or "", may_run_it and _may_be_on(host, row)
+        if here and (not known or is_meant(known, version)):
+            found.add(row.model)
+    return sorted(found)
+
+
+def _may_be_on(host: HostSnapshot, row: ReleaseRow) -> bool:
+    return row.state in NOT_PLACED or any(one.release == row.id for one in host.claims)

@@ -101,14 +101,21 @@ class Installations:
             return False
 
     def remove(self, engine: EngineName, version: str) -> bool:
-        """Remove a version, its record before its files; False = it was not installed."""
+        """Remove a version, its record before its files; False = it was not installed.
+
+        If deploys start this version, they start the newest of the others then.
+        """
         place = self._folder / engine / version
         with _locked(place.parent, lambda _line: None):
             if _read(place) is None:
                 return False
             current = place.parent / CURRENT
             if current.is_symlink() and current.readlink() == Path(version):
-                current.unlink()
+                others = [one.version for one in self.versions(engine) if one.version != version]
+                if others:
+                    _make_current(place.parent / others[-1])
+                else:
+                    current.unlink()
             (place / RECORD).unlink()
             shutil.rmtree(place)
             return True
@@ -140,7 +147,7 @@ class Installer:
                 except BaseException:
                     shutil.rmtree(self._place, ignore_errors=True)
                     raise
-            self._make_current()
+            _make_current(self._place)
             return found
 
     def stop(self) -> None:
@@ -207,12 +214,13 @@ class Installer:
             " from; `--version` chooses another one.",
         )
 
-    def _make_current(self) -> None:
-        new = self._own / f".{CURRENT}-{os.getpid()}"
-        with suppress(FileNotFoundError):
-            new.unlink()
-        new.symlink_to(self._version)
-        new.replace(self._own / CURRENT)
+
+def _make_current(place: Path) -> None:
+    new = place.parent / f".{CURRENT}-{os.getpid()}"
+    with suppress(FileNotFoundError):
+        new.unlink()
+    new.symlink_to(place.name)
+    new.replace(place.parent / CURRENT)
 
 
 def _read(place: Path) -> Installation | None:

@@ -105,11 +105,24 @@ def test_another_version_takes_over_and_the_old_one_stays(tmp_path: Path) -> Non
     assert now
     assert now.version == "1.0"
     assert {one.version for one in installed.versions(EngineName.LLAMA_CPP)} == {TESTED, "1.0"}
+    assert install(tmp_path) == []  # the old one is whole, and is chosen again
+    assert _current(installed) == TESTED
+
+
+def test_without_its_current_version_the_newest_of_the_others_is_started(tmp_path: Path) -> None:
+    install(tmp_path)
+    install(tmp_path, "1.0")
+    installed = Installations(tmp_path / "engines")
     assert installed.remove(EngineName.LLAMA_CPP, "1.0")
     assert not installed.remove(EngineName.LLAMA_CPP, "1.0")
-    assert installed.current(EngineName.LLAMA_CPP) is None
-    assert install(tmp_path) == []  # the other one is whole, and is chosen again
-    assert installed.current(EngineName.LLAMA_CPP)
+    assert _current(installed) == TESTED
+    assert installed.remove(EngineName.LLAMA_CPP, TESTED)
+    assert _current(installed) == ""
+
+
+def _current(installed: Installations) -> str:
+    found = installed.current(EngineName.LLAMA_CPP)
+    return found.version if found else ""
 
 
 def test_what_cannot_be_installed_leaves_nothing(tmp_path: Path) -> None:
