@@ -13,7 +13,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.values import LARGEST
 from moorage.gateway.gateway import Gateway
 from moorage.releases.release_row import ReleaseRow
-from moorage.releases.routing import models_listing
+from moorage.releases.routing import Route, models_listing
 
 
 def endpoint(
@@ -36,9 +36,7 @@ def endpoint(
         raise Failure(Cause.BAD_SETTING, "pass either a model or --all")
     ledger = open_ledger()
     gateways = [] if direct else gateway_addresses(ledger)
-    found = ledger.routes.current()
-    held = (*found.sleepers, *found.making_room) if gateways else ()  # gateways hold their requests
-    routes = [one for one in (*found.serving, *held) if name in ("", one.model)]
+    routes = _routes(ledger, name, through_gateway=bool(gateways))
     if name and not routes:
         raise _not_running(ledger, name)
     listing = models_listing(routes)
@@ -137,11 +135,18 @@ def _way_to(name: str, api_key: str) -> tuple[ReleaseRow, str, str]:
     ledger = open_ledger()
     usable = (one for one in ledger.gateways.all() if _is_open(one, api_key))
     gateway = next(filter(None, (one.url_from(platform.node()) for one in usable)), None)
-    served = ledger.releases.running(name)
-    if gateway and (served is None or all(one.speaks_openai for one in served.serving)):
-        return ledger.releases.asleep(name) or running_release(name), gateway, api_key
+    routes = _routes(ledger, name, through_gateway=True) if gateway else []
+    if gateway and routes and not routes[0].other_protocol:
+        return ledger.releases.get(routes[0].release), gateway, api_key
     row = running_release(name)
     return row, row.serving[0].endpoint, key_of(row, api_key)
+
+
+def _routes(ledger: Ledger, name: str, *, through_gateway: bool) -> list[Route]:
+    """The routes to a model, or to all for an empty name; gateways also hold requests."""
+    found = ledger.routes.current()
+    held = (*found.sleepers, *found.making_room) if through_gateway else ()
+    return [one for one in (*found.serving, *held) if name in ("", one.model)]
 
 
 def _is_open(gateway: Gateway, api_key: str) -> bool:
@@ -157,6 +162,9 @@ def _not_running(ledger: Ledger, name: str) -> Failure:
         return Failure(Cause.UNKNOWN_RELEASE, f"{name} is asleep", suggestion=advice)
     if name not in ledger.releases.models():
         return unknown_model(ledger, name)
+    if moved := [row.state for row in ledger.releases.unfinished() if row.model == name]:
+        advice = "`moorage status` shows when it serves."
+        return Failure(Cause.UNKNOWN_RELEASE, f"{name} is {moved[-1]}", suggestion=advice)
     advice = f"`moorage deploy {name}` starts it; `moorage history {name}` shows why it ended."
     return Failure(Cause.UNKNOWN_RELEASE, f"{name} is not running", suggestion=advice)
 

@@ -6,7 +6,7 @@ import json
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -17,8 +17,10 @@ from moorage.adapters.ledger import Ledger
 from moorage.cli.app import app
 from moorage.cli.endpoint import _way_to
 from moorage.cli.output import WIDE, out
-from moorage.common.failures import ExitCode
+from moorage.common.failures import ExitCode, Failure
 from moorage.gateway.gateway import Gateway, GatewayOptions
+from moorage.releases.release_row import ASLEEP, STOPPED_FIRST, SUPERSEDED
+from moorage.releases.states import ReleaseState as S
 from tests.adapters.ledger.test_routes import started, switch
 from tests.adapters.ledger.test_sleep import asleep
 
@@ -119,3 +121,35 @@ def test_a_model_that_sleeps_answers_through_the_gateway_only(ledger: Ledger) ->
     ledger.gateways.put(Gateway(name="main", machine=HERE, epoch=3))
     assert endpoint("tiny").output == "http://127.0.0.1:4000/v1\n"
     assert json.loads(endpoint("tiny", "--json").output)["state"] == "asleep"
+
+
+def put_to_sleep(ledger: Ledger) -> None:
+    ledger.releases.move("tiny.v1", S.STOPPING, f"{ASLEEP}: no request for 5 min")
+
+
+def wake(ledger: Ledger) -> None:
+    put_to_sleep(ledger)
+    ledger.releases.move("tiny.v1", S.ASLEEP, ASLEEP)
+    ledger.releases.move("tiny.v1", S.WAKING)
+
+
+def stop_first(ledger: Ledger) -> None:
+    cause = f"{SUPERSEDED} tiny.v2, {STOPPED_FIRST}"
+    ledger.releases.move("tiny.v1", S.STOPPING, cause)
+    started(ledger)
+
+
+@pytest.mark.parametrize(
+    ("change", "state"), [(put_to_sleep, "stopping"), (wake, "waking"), (stop_first, "starting")]
+)
+def test_a_chat_goes_to_the_gateway_that_holds_it(
+    ledger: Ledger, change: Callable[[Ledger], None], state: str
+) -> None:
+    switch(ledger, started(ledger))
+    change(ledger)
+    with pytest.raises(Failure, match=f"tiny is {state}") as refused:
+        _way_to("tiny", "")
+    assert "moorage status" in refused.value.suggestion
+    ledger.gateways.put(Gateway(name="main", machine=HERE, epoch=3))
+    row, url, _ = _way_to("tiny", "")
+    assert (row.id, url) == ("tiny.v1", "http://127.0.0.1:4000")
