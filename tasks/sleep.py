@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
 
 from moorage.adapters.engines.engine_sleep import (
     are_asleep,
@@ -21,13 +21,13 @@ from moorage.engines.workload import Workload
 from moorage.inventory.claims import Claim
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.placement.replacement import missing_parts, move_reason, restore_placement
-from moorage.releases.release import Release, plan_of
+from moorage.releases.release import FailureRecord, Release, plan_of
 from moorage.releases.release_row import ASLEEP, ReleaseRow
 from moorage.releases.states import ReleaseState
 from tasks.compare import recorded_reachability
 from tasks.context import ledger, routes, settings
 from tasks.image import restore_image
-from tasks.journal import step, tell
+from tasks.journal import failure_of, step, tell
 from tasks.launch import AcceleratorStartLock
 from tasks.release import on_failure
 from tasks.stopping import add_outcome, close_and_drain, end_drained, sleep_on
@@ -59,20 +59,28 @@ async def put_to_sleep(row: ReleaseRow, reason: str) -> Drained:
 
 
 async def wake(row: ReleaseRow, snapshot: FleetSnapshot) -> None:
-    """Wake a release in its place and prove that it answers; on failure it remains asleep.
+    """Wake a release in its place and prove that it answers.
+
+    On failure it remains asleep, and its record has the reason.
 
     Raises:
         Failure: `NO_FIT` when its place is taken, `PLACE_GONE` when it is gone; errors of starting
             and verifying.
     """
     release = _sleeper(row)
-    with _asleep_on_failure(row.id):
-        await run_uninterrupted(_claim, row, release, snapshot)
-        if not await _wake_in_engines(row, release):
-            await run_uninterrupted(stop_all, row.workloads, ABORT_SECONDS)
-            await in_thread(restore_image, release, plan_of(row))
-            await _start(row, release)
-        await run_uninterrupted(routes().reopen, row.id, "woken")
+    try:
+        with _asleep_on_failure(row.id):
+            await run_uninterrupted(_claim, row, release, snapshot)
+            if not await _wake_in_engines(row, release):
+                await run_uninterrupted(stop_all, row.workloads, ABORT_SECONDS)
+                await in_thread(restore_image, release, plan_of(row))
+                await _start(row, release)
+            if release.wake_failure:
+                await in_thread(ledger().releases.note_wake, row.id, None)
+            await run_uninterrupted(routes().reopen, row.id, "woken")
+    except Exception as error:
+        await _record_failure(row.id, error)
+        raise
 
 
 def sleeping_release(name: str) -> ReleaseRow:
@@ -196,6 +204,14 @@ async def _sole_start(row: ReleaseRow, release: Release) -> AsyncIterator[None]:
         yield
     finally:
         lock.release()
+
+
+async def _record_failure(release: str, error: Exception) -> None:
+    """Keep why a release did not wake, with its engine's last lines; its containers are gone."""
+    if failure := failure_of(error):
+        record = FailureRecord.model_validate(failure, from_attributes=True)
+        with suppress(Failure):  # the wake fails for its own reason
+            await in_thread(ledger().releases.note_wake, release, record)
 
 
 def _asleep_on_failure(release: str) -> AbstractContextManager[None]:

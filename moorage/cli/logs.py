@@ -41,7 +41,7 @@ def logs(
         str, typer.Option(help="Name of one container, such as a follower's or Ray's.")
     ] = "",
 ) -> None:
-    """Print the engine's log, or the recorded last lines of a failed release."""
+    """Print the engine's log, or the recorded last lines of a failed start."""
     row = release_of(open_ledger(), name)
     # Only known secrets can be redacted in the log.
     learn_secrets(secrets_of(row.release.plan if row.release else None))
@@ -84,7 +84,7 @@ def _lines_of(
 ) -> tuple[dict[str, list[str]], dict[str, Failure]]:
     """The last lines of the named container, else of all serving ones, and what cannot be read.
 
-    If none can be read, the lines are those that the record of a failed release has.
+    If none can be read, the lines are those that the record of a failed start has.
     """
     names = [workload.name for workload in row.workloads]
     if container and container not in names:
@@ -92,8 +92,9 @@ def _lines_of(
         raise Failure(Cause.UNKNOWN_RELEASE, detail)
     wanted = [one for one in row.workloads if (one.name == container if container else one.serves)]
     parts, failed = _read(wanted, tail)
-    if not parts and row.release and row.release.failure:
-        parts = {row.id: row.release.failure.log_tail}
+    record = row.release
+    if not parts and record and (failure := record.failure or record.wake_failure):
+        parts = {row.id: failure.log_tail}
     lines = {
         name: printable(part.rstrip("\n"), coloured=True).split("\n")[-tail:] if part else []
         for name, part in parts.items()

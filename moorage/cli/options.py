@@ -148,9 +148,9 @@ def open_ledger() -> Ledger:
 
 
 def release_of(ledger: Ledger, text: str) -> ReleaseRow:
-    """The running, else newest, release of that model, or the release with that id or id prefix."""
+    """The release with that id or id prefix; of a model the running, sleeping, or newest one."""
     releases = ledger.releases
-    named = releases.running(text) or releases.newest(text)
+    named = releases.running(text) or releases.asleep(text) or releases.newest(text)
     if named:
         return named
     ids = releases.ids(text) if text else []

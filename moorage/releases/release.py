@@ -37,7 +37,7 @@ class StepRecord(Value):
 
 
 class FailureRecord(Value):
-    """The failure of a release."""
+    """The failure of a release, or of a try to wake it."""
 
     cause: Cause
     detail: str
@@ -57,7 +57,7 @@ class Restart(Value):
 class Release(Value):
     """The audit record of `NAME.vN`, written once when the release runs or has failed.
 
-    Later restarts and adapters are added to it. Times are UTC.
+    Later restarts, adapters and a failed wake are added to it. Times are UTC.
 
     Attributes:
         revision: Commit on the hub, or fingerprint of the local directory; empty when the model
@@ -82,6 +82,7 @@ class Release(Value):
         approval: The note of the person who approved it, with the name where it is known; empty =
             none was needed, or an older moorage did not record it.
         restarts: Oldest first; the newest hundred are kept.
+        wake_failure: Why it did not wake the last time; None = it woke, or has never slept.
         requester: None = an older moorage did not record it.
         finished_at: When it started to run, or failed.
     """
@@ -114,6 +115,7 @@ class Release(Value):
     submission: Submission = Submission.defaults()
     approval: str = ""
     restarts: tuple[Restart, ...] = ()
+    wake_failure: FailureRecord | None = None
     failure: FailureRecord | None = None
     flow_run_id: str = ""
     requester: Requester | None = None

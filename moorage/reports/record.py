@@ -40,7 +40,7 @@ def release_document(
 
     The last state lasts until `now`; None = its duration is left out. `forms`: addresses by label.
     """
-    failure = release.failure
+    failure, asleep = release.failure, release.wake_failure
     serves = not states or states[-1].state in SERVING
     sections = (
         _endpoints(release),
@@ -50,6 +50,7 @@ def release_document(
         _quantizations(release.files),
         _corrections(release.corrections),
         *(_failure(f"Failed: {failure.cause}", failure) if failure else ()),
+        *(_failure(f"It did not wake: {asleep.cause}", asleep) if asleep else ()),
         *placement_sections(release.placement),
         *plan_sections(release.plan),
         _loaded(release),

@@ -18,6 +18,7 @@ from moorage.cli.logs import added_lines
 from moorage.common.failures import Cause, Failure
 from moorage.engines.workload import Workload
 from moorage.placement.role import Role
+from moorage.releases.release import FailureRecord
 from moorage.releases.states import ReleaseState
 from tests.adapters.ledger.test_routes import started, switch
 
@@ -127,6 +128,22 @@ def test_without_any_log_the_reason_is_the_failure(ledger: Ledger) -> None:
     result = CliRunner().invoke(app, ["logs", "tiny"])
     assert result.exit_code == Cause.RUNTIME_UNAVAILABLE.exit_code
     assert "gpu-1 does not answer" in result.stderr
+
+
+def test_a_model_that_did_not_wake_has_the_log_of_that_try(ledger: Ledger) -> None:
+    switch(ledger, started(ledger))
+    for state in (ReleaseState.STOPPING, ReleaseState.ASLEEP):
+        ledger.releases.move("tiny.v1", state)
+    for workload in ledger.releases.get("tiny.v1").workloads:
+        ledger.workloads.drop(workload.name)
+    log = {"suggestion": "Read the log.", "log_tail": "loading\nno such file\n"}
+    why = FailureRecord(cause=Cause.ENGINE_EXITED, detail="exit code 1", **log)
+    ledger.releases.note_wake("tiny.v1", why)
+    ledger.releases.fail(started(ledger), "no-fit")  # a later deploy
+
+    result = CliRunner().invoke(app, ["logs", "tiny"])
+
+    assert (result.exit_code, result.stdout) == (0, "loading\nno such file\n")
 
 
 @given(before=LINES, new=LINES, window=st.integers(1, 8))

@@ -15,6 +15,7 @@ from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.releases.release_row import ASLEEP, ReleaseRow
 from moorage.releases.states import ReleaseState
+from moorage.reports.record import release_document
 from tasks import sleep, stopping
 from tasks.context import ledger
 from tests.builders import (
@@ -118,6 +119,35 @@ async def test_a_wake_that_is_stopped_while_it_claims_leaves_it_asleep(
         await waking
     assert ledger().releases.get(row.id).state == ReleaseState.ASLEEP
     assert {claim.resource for claim in ledger().claims.all()} == {Resource.PORT}
+
+
+async def test_why_it_did_not_wake_is_kept_until_it_wakes(monkeypatch: pytest.MonkeyPatch) -> None:
+    fails = [True]
+
+    async def start(*_: object) -> None:
+        if fails.pop():
+            raise Failure(Cause.ENGINE_EXITED, "exit code 1", log_tail="no such file")
+
+    row = placed(ReleaseState.STOPPING, ReleaseState.ASLEEP)
+    monkeypatch.setattr(sleep, "_start", start)
+    monkeypatch.setattr(sleep, "restore_image", lambda *_: None)
+    for module in (sleep, stopping):
+        monkeypatch.setattr(module, "stop_all", lambda *_: None)
+    with pytest.raises(Failure, match="exit code 1"):
+        await sleep.wake(row, a_fleet(a_host()))
+    row = ledger().releases.get(row.id)
+    assert row.release
+    assert row.release.wake_failure
+    assert (row.state, row.release.wake_failure.log_tail) == (ReleaseState.ASLEEP, "no such file")
+    page = release_document(row.release, ()).markdown()
+    assert "It did not wake: engine-exited" in page
+    assert "no such file" in page
+
+    fails.append(False)
+    await sleep.wake(row, a_fleet(a_host()))
+    row = ledger().releases.get(row.id)
+    assert row.release
+    assert (row.state, row.release.wake_failure) == (ReleaseState.RUNNING, None)
 
 
 async def test_a_wake_that_cannot_be_undone_says_so_and_fails_for_its_own_reason(

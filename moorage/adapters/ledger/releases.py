@@ -17,7 +17,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.engines.workload import Workload
 from moorage.inventory.claims import Claim
 from moorage.releases.addresses import reached_at
-from moorage.releases.release import Release, Restart
+from moorage.releases.release import FailureRecord, Release, Restart
 from moorage.releases.release_row import ReleaseRow, release_id
 from moorage.releases.states import DEPLOYED, FINAL, SERVING, UNFINISHED, ReleaseState, outage
 from moorage.spec import ModelSpec
@@ -155,6 +155,14 @@ class Releases(ReleaseQueries):
                 changed = {**record, "restarts": restarts[-RESTARTS_KEPT:]}
                 _update(connection, release, record=changed)
 
+    def note_wake(self, release: str, failure: FailureRecord | None) -> None:
+        """Replace the failure to wake in the record of a release, if it has one; None = it woke."""
+        with gate(self._engine) as connection:
+            record = connection.scalar(select(RELEASES.c.record).where(RELEASES.c.id == release))
+            if record is not None:
+                noted = failure.model_dump(mode="json") if failure else None
+                _update(connection, release, record={**record, "wake_failure": noted})
+
     def fail(self, release: str, cause: str, record: Release | None = None) -> None:
         """In one transaction write the record and fail the release, unless it serves."""
         with changing(self._engine) as change:
@@ -198,7 +206,7 @@ def _update(connection: Connection, release: str, **values: Any) -> None:
 
 
 def _write_record(connection: Connection, release: Release) -> None:
-    """Write the audit record; later only `revise`, `readdress` and `add_restart` change it."""
+    """Write the audit record; only `revise`, `readdress`, `add_restart`, `note_wake` change it."""
     record = take_verdicts(connection, release.id, release.model_dump(mode="json"))
     written = connection.execute(
         update(RELEASES)
