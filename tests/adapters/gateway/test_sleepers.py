@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,13 @@ from moorage.adapters.gateway import sleepers
 from moorage.adapters.gateway.sleepers import Sleepers
 from moorage.adapters.ledger import Ledger
 from moorage.common.failures import Cause, Failure
+from moorage.gateway.idleness import Idle
+from moorage.inventory.claims import Resource
+from moorage.inventory.snapshot import FleetSnapshot
 from moorage.releases.release_row import STOPPED_FIRST, SUPERSEDED
 from moorage.releases.states import ReleaseState
 from tests.adapters.ledger.test_routes import started, switch
-from tests.builders import a_workload
+from tests.builders import REVISION, a_host, a_placement, a_spec, a_workload
 
 REFUSES = """import sys
 print('{"error": {"cause": "no-fit", "detail": "too small"}}')
@@ -82,6 +86,22 @@ async def test_a_second_idle_model_makes_room_while_a_flow_works_on_the_first(
     monkeypatch.setattr(Sleepers, "_idle_neighbours", lambda *_: ["tiny", "small"])
     with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
         assert await Sleepers(ledger, tmp_path, tuple)._make_room("other", give_up=0.0)
+
+
+def test_no_model_makes_room_from_another_accelerator(tmp_path: Path) -> None:
+    host, spec = a_host(gpus=2), a_spec()
+    before = a_placement(spec, host)
+    [memory] = [one for one in before.claims if one.resource == Resource.ACCELERATOR]
+    with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
+        switch(ledger, started(ledger, spec), placement=before, spec=spec)
+        for state in (ReleaseState.STOPPING, ReleaseState.ASLEEP):
+            ledger.releases.move("tiny.v1", state, "asleep")
+        for index, model in enumerate(("near", "far")):
+            ledger.releases.begin(a_spec(name=model), REVISION, "")
+            claim = replace(memory, index=index)
+            ledger.claims.commit(f"{model}.v1", [claim], FleetSnapshot(hosts=(host,)))
+        idle = [Idle(model, f"{model}.v1", 60) for model in ("far", "near")]
+        assert Sleepers(ledger, tmp_path, lambda: idle)._idle_neighbours("tiny") == ["near"]
 
 
 async def test_nobody_waits_for_room_where_the_place_is_gone(
