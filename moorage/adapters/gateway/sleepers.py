@@ -137,7 +137,7 @@ class Sleepers:
             raise Failure(Cause.ENGINE_UNREACHABLE, f"{model}: {routes[0].other_protocol}")
         secret = engine_secret(self._ledger, routes[0].release)
         key = read_secrets([secret])[secret] if secret else ""
-        return Endpoint(routes[0].endpoints[0], key, routes[0].release)
+        return Endpoint(routes[0].endpoints, key, routes[0].release)
 
     async def _run(self, *arguments: str, **variables: str) -> None:
         process = await asyncio.create_subprocess_exec(
