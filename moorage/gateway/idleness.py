@@ -1,8 +1,11 @@
 """Decides which models have been idle long enough to be put to sleep."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import inf
 from typing import NamedTuple
+
+from moorage.inventory.claims import Capacity, Claim, Resource
 
 RETRY_SECONDS = 60.0
 """How long a model is not due again: putting it to sleep takes a while, or has failed."""
@@ -88,3 +91,43 @@ class Idleness:
         ]
         self._not_before |= {one.release: now + RETRY_SECONDS for one in found}
         return found
+
+
+def room_makers(
+    wanted: Sequence[Claim],
+    others: Sequence[Claim],
+    idle: Collection[str],
+    capacities: Mapping[str, Iterable[Capacity]],
+) -> set[str]:
+    """The idle releases whose sleep helps to place claims; empty if they have not enough together.
+
+    Args:
+        wanted: The claims to place.
+        others: All claims of other releases.
+        idle: Releases that may be put to sleep.
+        capacities: Capacities of known hosts.
+    """
+    whole = {
+        (host, one.resource, one.index): one.amount
+        for host, own in capacities.items()
+        for one in own
+    }
+    kept = _amounts(claim for claim in others if claim.release not in idle)
+    needs, held = _amounts(wanted), _amounts(others)
+    if any(amount > whole.get(key, inf) - kept[key] for key, amount in needs.items()):
+        return set()
+    short = {key for key, amount in needs.items() if amount > whole.get(key, inf) - held[key]}
+    # Where the claims leave room, other programs take it, so any part of it may help.
+    keys = short or needs.keys()
+    return {one.release for one in others if one.release in idle and _key(one) in keys}
+
+
+def _amounts(claims: Iterable[Claim]) -> Counter[tuple[str, Resource, int]]:
+    amounts = Counter[tuple[str, Resource, int]]()
+    for claim in claims:
+        amounts[_key(claim)] += claim.amount
+    return amounts
+
+
+def _key(claim: Claim) -> tuple[str, Resource, int]:
+    return claim.host, claim.resource, claim.index

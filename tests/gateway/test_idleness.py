@@ -1,6 +1,19 @@
 from __future__ import annotations
 
-from moorage.gateway.idleness import RETRY_SECONDS, Idle, Idleness, Loaded, Traffic
+import pytest
+
+from moorage.gateway.idleness import (
+    RETRY_SECONDS,
+    Idle,
+    Idleness,
+    Loaded,
+    Traffic,
+    room_makers,
+)
+from moorage.inventory.claims import Capacity, Claim, Resource
+from tests.builders import a_claim
+
+ACCELERATOR, RAM = Resource.ACCELERATOR, Resource.RAM
 
 
 def loaded(model: str, keep_alive: float | None = 10, total: int = 0, active: int = 0) -> Loaded:
@@ -81,3 +94,38 @@ def test_only_what_had_a_request_has_a_last_one() -> None:
     assert idleness.since_last_request(104) == {"a.v1": 2, "c.v1": 4}
     idleness.observe([loaded("b")], 106)
     assert idleness.since_last_request(106) == {}
+
+
+def on(release: str, index: int, amount: int) -> Claim:
+    return a_claim(ACCELERATOR, amount, index, release=f"{release}.v1")
+
+
+@pytest.mark.parametrize(
+    ("others", "idle", "makers"),
+    [
+        pytest.param([on("b", 1, 60)], "b", "", id="another accelerator"),
+        pytest.param([on("b", 0, 60), on("c", 1, 60)], "bc", "b", id="its accelerator"),
+        pytest.param([on("b", 0, 60), on("c", 0, 20)], "c", "", id="too little"),
+        pytest.param([on("b", 0, 40), on("c", 0, 20)], "bc", "bc", id="one after the other"),
+        pytest.param([on("b", 0, 10), on("c", 1, 60)], "bc", "b", id="a program takes the rest"),
+        pytest.param(
+            [a_claim(RAM, 60, release="b.v1"), on("c", 0, 10)], "bc", "b", id="its RAM alone"
+        ),
+        pytest.param([a_claim(RAM, 60, release="b.v1")], "", "", id="nobody is idle"),
+        pytest.param(
+            [a_claim(ACCELERATOR, 60, release="b.v1", host="gpu-2")], "b", "", id="another host"
+        ),
+    ],
+)
+def test_only_those_make_room_that_hold_what_is_short_and_have_enough_together(
+    others: list[Claim], idle: str, makers: str
+) -> None:
+    wanted = [on("a", 0, 60), a_claim(RAM, 60, release="a.v1")]
+    capacities = {
+        "gpu-1": (
+            Capacity(resource=RAM, amount=100),
+            *(Capacity(resource=ACCELERATOR, index=index, amount=80) for index in (0, 1)),
+        )
+    }
+    found = room_makers(wanted, others, {f"{one}.v1" for one in idle}, capacities)
+    assert found == {f"{one}.v1" for one in makers}

@@ -36,11 +36,11 @@ class Endpoint(NamedTuple):
     """Where a model answers.
 
     Attributes:
-        url: Base URL of a replica.
+        urls: Base URLs, one for each replica.
         key: API key that its engine requires; empty = none.
     """
 
-    url: str
+    urls: tuple[str, ...]
     key: str = ""
     release: str = ""
 
@@ -97,6 +97,7 @@ class Doorman:
         self._held = 0
         self.active: Counter[str] = Counter()
         self.passing: Counter[str] = Counter()
+        self._in_flight: Counter[str] = Counter()
         # Its own limit of 100 connections would let the callers of one model hold up all others.
         unlimited = httpx.Limits(max_connections=None, max_keepalive_connections=0)
         self._http = httpx.AsyncClient(
@@ -210,19 +211,30 @@ class Doorman:
     async def _ask(
         self, to: Endpoint, request: Request, body: bytes, held: AsyncExitStack
     ) -> httpx.Response:
+        """Forward a request to the replica with the fewest requests, or after failures to others.
+
+        Raises:
+            Refused: No replica has begun to answer.
+        """
         headers = [(k, v) for k, v in request.headers.items() if k not in HOP_BY_HOP]
         if to.key:
             headers = [(k, v) for k, v in headers if k != "authorization"]
             headers.append(("authorization", f"Bearer {to.key}"))
-        url = httpx.URL(f"{to.url}{request.url.path}", query=request.url.query.encode() or None)
-        forwarded = self._http.build_request(request.method, url, headers=headers, content=body)
+        query = request.url.query.encode() or None
         held.enter_context(_counted(self.passing, to.release))
-        try:
-            answer = await self._http.send(forwarded, stream=True)
-        except httpx.HTTPError as error:
-            raise Refused(f"The engine does not answer: {error}", 1) from error
-        held.push_async_callback(answer.aclose)
-        return answer
+        problem: httpx.HTTPError | None = None
+        for base in sorted(to.urls, key=self._in_flight.__getitem__):
+            url = httpx.URL(f"{base}{request.url.path}", query=query)
+            forwarded = self._http.build_request(request.method, url, headers=headers, content=body)
+            held.enter_context(_counted(self._in_flight, base))
+            try:
+                answer = await self._http.send(forwarded, stream=True)
+            except httpx.HTTPError as error:
+                problem = error
+            else:
+                held.push_async_callback(answer.aclose)
+                return answer
+        raise Refused(f"The engine does not answer: {problem}", 1) from problem
 
 
 @contextmanager

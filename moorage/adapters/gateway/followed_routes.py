@@ -2,12 +2,13 @@
 
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from moorage.adapters.gateway.processes import GatewayProcesses, gateway_lock
+from moorage.adapters.gateway.processes import GatewayProcesses, gateway_lock, service_secrets
 from moorage.adapters.ledger import Ledger
 from moorage.common.failures import Failure
+from moorage.engines.api_key import secrets_of
 from moorage.gateway.gateway import Gateway
 from moorage.releases.release import Release
 from moorage.releases.routing import Canary
@@ -35,7 +36,7 @@ class FollowedRoutes:
     def switch(self, release: Release) -> Release:
         """Give a release its model name; the predecessor loses it in the same transaction."""
         recorded = self._ledger.releases.take_over(release)
-        self._await_gateways()
+        self._await_gateways(release)
         return recorded
 
     def close(self, release: str, cause: str) -> None:
@@ -53,10 +54,12 @@ class FollowedRoutes:
         self._ledger.routes.share(release, canary)
         self._await_gateways()
 
-    def _await_gateways(self) -> None:
+    def _await_gateways(self, release: Release | None = None) -> None:
         """Wait for the gateways; a failure is only reported, since the change is already made."""
         try:
             for line in await_gateways(self._ledger, self._home):
+                self._notify(line)
+            for line in _missing_variables(self._ledger, self._home, release) if release else ():
                 self._notify(line)
         except Failure as failure:
             self._notify(f"the gateways may not follow: {failure}")
@@ -82,12 +85,31 @@ def await_gateways(ledger: Ledger, home: Path) -> list[str]:
 
 def revive_services(ledger: Ledger, home: Path) -> list[str]:
     """Start the gateway services of this machine that do not run; return their gateways' names."""
-    own = [one for one in ledger.gateways.all() if one.machine == platform.node()]
+    own = _own_gateways(ledger)
     holders = ledger.locks.holders([gateway_lock(one.name) for one in own])
-    ended = [one.name for one in own if gateway_lock(one.name) not in holders]
-    for name in ended:
-        GatewayProcesses(home, name).start_service()
-    return ended
+    ended = [one for one in own if gateway_lock(one.name) not in holders]
+    for one in ended:
+        secrets = service_secrets(ledger, one.options)
+        GatewayProcesses(home, one.name).start_service(secrets)
+    return [one.name for one in ended]
+
+
+def _own_gateways(ledger: Ledger) -> list[Gateway]:
+    return [one for one in ledger.gateways.all() if one.machine == platform.node()]
+
+
+def _missing_variables(ledger: Ledger, home: Path, release: Release) -> Iterator[str]:
+    """A line about each gateway service of this machine that lacks variables of a release.
+
+    It is not started again here, because that would end the streams that it forwards.
+    """
+    secrets = secrets_of(release.plan)
+    for one in _own_gateways(ledger) if secrets else ():
+        if missing := GatewayProcesses(home, one.name).missing_variables(secrets):
+            yield (
+                f"gateway {one.name} lacks the variable {', '.join(missing)}, with which it would"
+                f" wake {release.model}: `moorage gateway up --name {one.name}` hands it on"
+            )
 
 
 def _line(gateway: Gateway) -> str:

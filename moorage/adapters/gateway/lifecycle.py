@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from moorage.adapters.gateway.admin import Admin
-from moorage.adapters.gateway.processes import GatewayProcesses, gateway_lock
+from moorage.adapters.gateway.processes import GatewayProcesses, gateway_lock, service_secrets
 from moorage.adapters.hosts.reachability import listen
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.parallel import map_parallel
@@ -42,7 +42,7 @@ def bring_up(ledger: Ledger, home: Path, name: str, options: GatewayOptions) -> 
         processes.stop_envoy(0)  # left by a killed `down`
         _require_free(name, options)
         ledger.gateways.put(Gateway(name=name, machine=here, options=options))
-    processes.start_service()
+    processes.start_service(service_secrets(ledger, options))
     try:
         return _await(ledger, processes, name)
     except Failure:

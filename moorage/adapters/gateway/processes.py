@@ -3,6 +3,7 @@
 import shutil
 import sys
 import time
+from collections.abc import Collection
 from functools import cached_property
 from pathlib import Path
 
@@ -15,24 +16,34 @@ from moorage.adapters.gateway.envoys import (
     ProcessEnvoy,
 )
 from moorage.adapters.hosts.processes import ProcessRuntime
+from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.environment import given_environment
 from moorage.common.values import Origin
+from moorage.engines.api_key import secrets_of
 from moorage.engines.flags import Variable
 from moorage.engines.launch import planned_workload
 from moorage.engines.workload import Workload
 from moorage.gateway.gateway import GatewayOptions
 from moorage.gateway.programs import service_program
+from moorage.releases.states import KEPT
 
 SERVICE = "moorage.adapters.gateway.service"
 FOLDER = "gateways"
 RUN = "run"
 HANDED_ON = ("MOORAGE_", "PREFECT_", "DOCKER_")
-"""Prefixes of the user's variables handed to the service, in addition to those of every process."""
+"""Prefixes of the user's variables handed to the service, in addition to those of every process and
+to its secrets."""
 
 
 def gateway_lock(name: str) -> str:
     """Name of the ledger's lock that the service of a gateway holds while it runs."""
     return f"gateway {name}"
+
+
+def service_secrets(ledger: Ledger, options: GatewayOptions) -> frozenset[str]:
+    """Names of the secrets that the service reads: for TLS, and to wake and to ask models."""
+    own = frozenset({options.tls_secret} if options.tls_secret else ())
+    return own.union(*(secrets_of(row.plan) for row in ledger.releases.in_states(KEPT)))
 
 
 class GatewayProcesses:
@@ -55,14 +66,24 @@ class GatewayProcesses:
             return ContainerEnvoy(self._name, self.folder, options)
         return ProcessEnvoy(self._name, self.folder, self._processes)
 
-    def start_service(self) -> None:
-        """Start the service unless it runs.
+    def start_service(self, secrets: Collection[str] = ()) -> None:
+        """Start the service unless it runs and lacks none of these secrets.
 
         Its sockets are open to all users, so its folder is private before the service starts.
+
+        Args:
+            secrets: Names of secrets. The service gets those that are variables of this process,
+                and keeps those that it has.
         """
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.folder.chmod(0o700)
-        found = {n: v for n, v in given_environment().items() if n.startswith(HANDED_ON)}
+        found = {}
+        if self.missing_variables(secrets):
+            before = self._processes.variables(self._service_workload)
+            found = {name: before[name] for name in secrets if name in before}
+            self.stop_service()
+        given = given_environment().items()
+        found |= {n: v for n, v in given if n in secrets or n.startswith(HANDED_ON)}
         found["MOORAGE_HOME"] = str(self._home)
         # Passed as secrets, so no value is written to a file: the ledger's URL may have a password.
         variables = [
@@ -72,6 +93,11 @@ class GatewayProcesses:
         self._processes.start(
             service_program(self._name, sys.executable, SERVICE, variables), found
         )
+
+    def missing_variables(self, secrets: Collection[str]) -> list[str]:
+        """The secrets that are variables of this process but not of the running service."""
+        there = self._processes.variables(self._service_workload)
+        return sorted(given_environment().keys() & set(secrets) - there.keys()) if there else []
 
     def service_log(self) -> str:
         """The last lines of the service's log."""

@@ -215,7 +215,11 @@ class GatewayService:
         self._log.rotate(admin, self._counted)
 
     def _send_to_sleep(self, admin: Admin) -> None:
-        """Put models to sleep that had no request for their `keep_alive`."""
+        """Put models to sleep that had no request for their `keep_alive`.
+
+        Without a doorman only the use is recorded: no request here would wake them, and another
+        gateway that can wake them also puts them to sleep.
+        """
         if self._table is None:
             return
         now, traffic, elsewhere = time.monotonic(), admin.traffic(), self._asked_elsewhere()
@@ -233,7 +237,7 @@ class GatewayService:
         self._idleness.observe(loaded, now)
         self._idle = self._idleness.idle(loaded, now)
         self._report_use({one.release for one in loaded}, now)
-        for one in self._idleness.due(loaded, now):
+        for one in self._idleness.due(loaded, now) if self._envoy.folder.doorman else ():
             reason = f"no request for {human_seconds(one.seconds)}"
             self._doorman_server.submit(self._sleep(one.model, reason))
 

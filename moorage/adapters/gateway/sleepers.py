@@ -13,7 +13,8 @@ from moorage.adapters.ledger import Ledger
 from moorage.adapters.secrets import read_secrets
 from moorage.adapters.system.process import INTERPRETER
 from moorage.common.failures import Cause, Failure
-from moorage.gateway.idleness import Idle
+from moorage.gateway.idleness import Idle, room_makers
+from moorage.inventory.claims import Resource
 
 NO_ROOM = {Cause.NO_FIT, Cause.CLAIM_CONFLICT}
 ROOM_SECONDS = 60.0
@@ -109,12 +110,19 @@ class Sleepers:
         return False
 
     def _idle_neighbours(self, model: str) -> list[str]:
-        """The idle models on the hosts of a sleeping model, longest idle first."""
+        """The idle models that make room for a sleeping model, longest idle first."""
         row = self._ledger.releases.asleep(model)
-        hosts = {claim.host for claim in row.placement.claims} if row and row.placement else set()
-        near = {claim.release for claim in self._ledger.claims.all() if claim.host in hosts}
-        found = (one for one in self._idle() if one.release in near)
-        return [one.model for one in found if one.seconds >= LEAST_IDLE_SECONDS]
+        if not row or not row.release or not row.placement:
+            return []
+        ignored = Resource.ACCELERATOR if row.release.spec.placement.overcommit else None
+        idle = [one for one in self._idle() if one.seconds >= LEAST_IDLE_SECONDS]
+        near = room_makers(
+            [claim for claim in row.placement.claims if claim.resource != ignored],
+            [claim for claim in self._ledger.claims.all() if claim.release != row.id],
+            {one.release for one in idle},
+            self._ledger.unseen_hosts.capacities(),
+        )
+        return [one.model for one in idle if one.release in near]
 
     def _endpoint(self, model: str) -> Endpoint | None:
         """Endpoint of a model; None = it does not serve.
@@ -129,7 +137,7 @@ class Sleepers:
             raise Failure(Cause.ENGINE_UNREACHABLE, f"{model}: {routes[0].other_protocol}")
         secret = engine_secret(self._ledger, routes[0].release)
         key = read_secrets([secret])[secret] if secret else ""
-        return Endpoint(routes[0].endpoints[0], key, routes[0].release)
+        return Endpoint(routes[0].endpoints, key, routes[0].release)
 
     async def _run(self, *arguments: str, **variables: str) -> None:
         process = await asyncio.create_subprocess_exec(

@@ -96,6 +96,13 @@ class ProcessRuntime:
             else "the process has ended",
         )
 
+    def variables(self, workload: Workload) -> dict[str, str]:
+        """The variables of a running process of this user; empty = there is none."""
+        state = self._state(workload.name)
+        with suppress(psutil.Error):
+            return psutil.Process(state["pid"]).environ() if _lives(state) else {}
+        return {}
+
     def logs(self, workload: Workload, tail: int) -> str:
         """The last lines of a workload's log, redacted."""
         return redact(log_of_file(self._home(workload)._root / workload.name / "log", tail))

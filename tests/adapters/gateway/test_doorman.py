@@ -20,7 +20,8 @@ class Sleeper:
     """A model that wakes when the test says so."""
 
     def __init__(self, endpoint: str) -> None:
-        self.endpoint, self.wakes = endpoint, 0
+        self.endpoints: tuple[str, ...] = (endpoint,)
+        self.wakes = 0
         self.awake = asyncio.Event()
         self.failure: Failure | None = None
 
@@ -29,7 +30,7 @@ class Sleeper:
         await self.awake.wait()
         if self.failure:
             raise self.failure
-        return Endpoint(self.endpoint, "engine-key", "llama.v1")
+        return Endpoint(self.endpoints, "engine-key", "llama.v1")
 
 
 class Silent:
@@ -37,7 +38,7 @@ class Silent:
 
     def __init__(self, status: int = 200, content: str = "{}") -> None:
         self.request_came, self.may_answer = asyncio.Event(), asyncio.Event()
-        self.came = 0
+        self.came, self.breaks_off = 0, False
         self._answer = f"HTTP/1.1 {status} x\r\ncontent-length: {len(content)}\r\n\r\n{content}"
 
     async def __aenter__(self) -> Self:
@@ -53,8 +54,9 @@ class Silent:
         self.came += 1
         self.request_came.set()
         await self.may_answer.wait()
-        writer.write(self._answer.encode())
-        await writer.drain()
+        if not self.breaks_off:
+            writer.write(self._answer.encode())
+            await writer.drain()
         writer.close()
 
 
@@ -153,7 +155,7 @@ async def test_a_request_is_passed_on_as_it_is(sleeper: Sleeper) -> None:
     sleeper.awake.set()
     deep = b"[" * 100_000
     with TestEngine("woken") as engine:
-        sleeper.endpoint = f"http://127.0.0.1:{engine.port}"
+        sleeper.endpoints = (f"http://127.0.0.1:{engine.port}",)
         async with caller(Doorman(sleeper.wake)) as client:
             assert (await client.post("/v1/rerank?a=1&b=%20", content=deep)).status_code == 200
         [(path, _, body)] = engine.requests
@@ -170,7 +172,7 @@ async def test_requests_to_one_model_hold_up_no_other_model(sleeper: Sleeper) ->
     sleeper.awake.set()
     doorman = Doorman(sleeper.wake)
     async with Silent() as engine, caller(doorman) as client:
-        sleeper.endpoint = engine.url
+        sleeper.endpoints = (engine.url,)
         asking = [asyncio.create_task(ask(client)) for _ in range(101)]
         async with asyncio.timeout(20):
             while engine.came < 101:
@@ -182,6 +184,29 @@ async def test_requests_to_one_model_hold_up_no_other_model(sleeper: Sleeper) ->
             engine.may_answer.set()
             answers = await asyncio.gather(*asking)
     assert {answer.status_code for answer in answers} == {200}
+
+
+@pytest.mark.parametrize("fails", [None, "refuses", "breaks off"])
+async def test_held_requests_spread_over_all_replicas_that_answer(
+    sleeper: Sleeper, fails: str | None
+) -> None:
+    async with (
+        Silent() as first,
+        Silent() as other,
+        caller(Doorman(sleeper.wake)) as client,
+    ):
+        sleeper.endpoints = (first.url, other.url)
+        if fails == "refuses":
+            await first.__aexit__()
+        first.breaks_off = fails == "breaks off"
+        asking = [asyncio.create_task(ask(client)) for _ in range(20)]
+        await asyncio.sleep(0.05)
+        sleeper.awake.set()
+        for engine in (first, other):
+            engine.may_answer.set()
+        answers = await asyncio.gather(*asking)
+    assert [answer.status_code for answer in answers] == [200] * 20
+    assert other.came == (20 if fails else 10)
 
 
 async def test_a_caller_that_left_gives_its_place_to_others(
@@ -211,7 +236,7 @@ async def test_a_request_counts_from_its_first_moment_to_its_last(
 ) -> None:
     doorman = Doorman(sleeper.wake, Limits(quiet_seconds=0.01))
     async with Silent() as engine, caller(doorman) as client:
-        sleeper.endpoint = engine.url
+        sleeper.endpoints = (engine.url,)
         asking = asyncio.create_task(ask(client, stream=stream))
         await asyncio.sleep(0.05)
         assert (doorman.active["llama"], doorman.passing["llama.v1"]) == (1, 0)
@@ -231,7 +256,7 @@ async def test_a_streaming_caller_that_waited_is_told_of_an_error_as_an_event(
         Silent(400, error) as engine,
         caller(Doorman(sleeper.wake, Limits(quiet_seconds=0.01))) as client,
     ):
-        sleeper.endpoint = engine.url
+        sleeper.endpoints = (engine.url,)
         asking = asyncio.create_task(ask(client, stream=True))
         await asyncio.sleep(0.5)
         sleeper.awake.set()

@@ -7,16 +7,24 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from moorage.adapters.gateway import lifecycle
+from moorage.adapters.gateway.followed_routes import FollowedRoutes, revive_services
 from moorage.adapters.gateway.lifecycle import gateway_states, take_down
-from moorage.adapters.gateway.processes import gateway_lock
+from moorage.adapters.gateway.processes import GatewayProcesses, gateway_lock
+from moorage.adapters.hosts.processes import ProcessRuntime
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.ledger.locks import Owner
 from moorage.common.failures import Cause, Failure
+from moorage.common.values import Origin
+from moorage.engines.flags import Variable
+from moorage.engines.launch import LaunchPlan
 from moorage.gateway.gateway import Gateway, GatewayHost, GatewayOptions
+from tests.adapters.ledger.test_routes import started, switch
+from tests.builders import a_container, a_plan, a_release
 
 FAR = GatewayHost(name="gpu-1", address="tcp://192.0.2.1:2375", bind="192.0.2.1", helper_image="p")
 
@@ -80,3 +88,63 @@ def test_a_ledger_that_is_lost_meanwhile_is_a_failure(
     monkeypatch.setattr(ledger.locks, "is_held", lost)
     with pytest.raises(Failure, match="it is gone"):
         gateway_states(ledger, [gateway("near")], tmp_path)
+
+
+def plan_with_secret(name: str) -> LaunchPlan:
+    variable = Variable(name="HF_TOKEN", secret=name, origin=Origin.USER, reason="secrets")
+    return a_plan(a_container(environment=(variable,)))
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> Mock:
+    """Stands in for the processes of this machine; each variable has its name as its value."""
+    for name in ("TEAM_TLS", "TEAM_X", "OTHER"):
+        monkeypatch.setenv(name, name)
+    service = Mock(spec=ProcessRuntime)
+    service.variables.return_value = {}
+    monkeypatch.setattr("moorage.adapters.gateway.processes.ProcessRuntime", lambda _: service)
+    return service
+
+
+def handed_on(service: Mock) -> set[str]:
+    return {name for name in service.start.call_args.args[1] if name.startswith(("TEAM", "OTHER"))}
+
+
+def test_a_service_gets_the_variables_that_deployed_models_and_its_certificate_name(
+    ledger: Ledger, tmp_path: Path, service: Mock
+) -> None:
+    switch(ledger, started(ledger), plan=plan_with_secret("TEAM_X"))
+    row = gateway("main")
+    options = row.options.model_copy(update={"tls_secret": "TEAM_TLS"})
+    ledger.gateways.put(row.model_copy(update={"options": options}))
+    assert revive_services(ledger, tmp_path) == ["main"]
+    assert handed_on(service) == {"TEAM_TLS", "TEAM_X"}
+
+
+@pytest.mark.parametrize(
+    ("runs_with", "restarts"), [({"TEAM_Y": "y"}, True), ({"TEAM_X": "as before"}, False)]
+)
+def test_a_service_that_lacks_a_variable_starts_again_and_keeps_those_that_it_has(
+    tmp_path: Path, service: Mock, runs_with: dict[str, str], restarts: bool
+) -> None:
+    service.variables.return_value = runs_with
+    GatewayProcesses(tmp_path, "main").start_service(["TEAM_X", "TEAM_Y"])
+    assert service.stop.called == restarts
+    assert not restarts or handed_on(service) == {"TEAM_X", "TEAM_Y"}
+
+
+def test_a_deploy_names_the_variables_that_a_gateway_lacks_for_it(
+    ledger: Ledger, tmp_path: Path, service: Mock
+) -> None:
+    identity = started(ledger)
+    ledger.gateways.put(gateway("main"))
+    service.variables.return_value = {"TEAM_Y": "y"}
+    lines: list[str] = []
+    routes = FollowedRoutes(ledger, tmp_path, lines.append)
+    with ledger.locks.holding(gateway_lock("main"), wait_seconds=0):
+        ledger.gateways.report("main", 100, {}, "")
+        routes.switch(a_release(identity, plan=plan_with_secret("TEAM_X")))
+    assert lines == [
+        "gateway main lacks the variable TEAM_X, with which it would wake tiny:"
+        " `moorage gateway up --name main` hands it on"
+    ]

@@ -3,18 +3,25 @@ from __future__ import annotations
 import asyncio
 import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from moorage.adapters.gateway import sleepers
+from moorage.adapters.gateway.service import GatewayService
 from moorage.adapters.gateway.sleepers import Sleepers
 from moorage.adapters.ledger import Ledger
 from moorage.common.failures import Cause, Failure
+from moorage.gateway.idleness import Idle
+from moorage.gateway.table import Backend, ModelRoute, RoutingTable
+from moorage.inventory.claims import Resource
+from moorage.inventory.snapshot import FleetSnapshot
 from moorage.releases.release_row import STOPPED_FIRST, SUPERSEDED
 from moorage.releases.states import ReleaseState
 from tests.adapters.ledger.test_routes import started, switch
-from tests.builders import a_workload
+from tests.builders import NOON, REVISION, a_host, a_placement, a_spec, a_workload
 
 REFUSES = """import sys
 print('{"error": {"cause": "no-fit", "detail": "too small"}}')
@@ -84,6 +91,22 @@ async def test_a_second_idle_model_makes_room_while_a_flow_works_on_the_first(
         assert await Sleepers(ledger, tmp_path, tuple)._make_room("other", give_up=0.0)
 
 
+def test_no_model_makes_room_from_another_accelerator(tmp_path: Path) -> None:
+    host, spec = a_host(gpus=2), a_spec()
+    before = a_placement(spec, host)
+    [memory] = [one for one in before.claims if one.resource == Resource.ACCELERATOR]
+    with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
+        switch(ledger, started(ledger, spec), placement=before, spec=spec)
+        for state in (ReleaseState.STOPPING, ReleaseState.ASLEEP):
+            ledger.releases.move("tiny.v1", state, "asleep")
+        for index, model in enumerate(("near", "far")):
+            ledger.releases.begin(a_spec(name=model), REVISION, "")
+            claim = replace(memory, index=index)
+            ledger.claims.commit(f"{model}.v1", [claim], FleetSnapshot(hosts=(host,)))
+        idle = [Idle(model, f"{model}.v1", 60) for model in ("far", "near")]
+        assert Sleepers(ledger, tmp_path, lambda: idle)._idle_neighbours("tiny") == ["near"]
+
+
 async def test_nobody_waits_for_room_where_the_place_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,3 +125,19 @@ async def test_no_request_goes_to_a_successor_that_speaks_another_protocol(tmp_p
         ledger.workloads.put(release, near)
         with pytest.raises(Failure, match="another protocol"):
             await Sleepers(ledger, tmp_path, tuple).wake("tiny")
+
+
+@pytest.mark.parametrize(("doorman", "asleep"), [("/doorman.sock", ["tiny"]), ("", [])])
+def test_a_gateway_puts_to_sleep_only_where_it_can_wake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, doorman: str, asleep: list[str]
+) -> None:
+    with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
+        service, slept = GatewayService(ledger, "main", tmp_path), Mock()
+        monkeypatch.setattr(service, "_sleep", slept)
+        monkeypatch.setattr(service, "_doorman_server", Mock())
+        monkeypatch.setattr(service, "_envoy", Mock(**{"folder.doorman": doorman}))
+        backend = Backend(release="tiny.v1", endpoints=("http://gpu-1:40000",))
+        route = ModelRoute(name="tiny", backends=(backend,), keep_alive=0.0, since=NOON)
+        monkeypatch.setattr(service, "_table", RoutingTable(models=(route,)))
+        service._send_to_sleep(Mock(**{"traffic.return_value": {}}))
+        assert [call.args[0] for call in slept.call_args_list] == asleep

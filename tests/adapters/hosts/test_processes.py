@@ -337,10 +337,6 @@ def test_what_another_user_runs_is_not_taken_for_stopped(
     assert runtime.observe(elsewhere).running
 
 
-def seen_environment(workload: Workload) -> dict[str, str]:
-    return psutil.Process(pid_of(workload)).environ()
-
-
 def test_the_environment_is_the_planned_one_and_what_the_system_needs(
     runtime: ProcessRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -349,7 +345,7 @@ def test_the_environment_is_the_planned_one_and_what_the_system_needs(
         monkeypatch.setenv(name, "of the deploying process")
     variable = Variable(name="OMP_NUM_THREADS", value="1", origin=Origin.DEFAULT, reason="x")
     workload = runtime.start(running("sleep", "60", environment=(variable,)), {})
-    seen = seen_environment(workload)
+    seen = runtime.variables(workload)
     assert seen["OMP_NUM_THREADS"] == "1"
     assert seen["PATH"] == os.environ["PATH"]
     assert hidden.isdisjoint(seen)
@@ -360,7 +356,7 @@ def test_a_secret_is_in_the_environment_and_nowhere_else(
 ) -> None:
     secret = Variable(name="HF_TOKEN", secret="token", origin=Origin.USER, reason="secrets")
     workload = runtime.start(running("sleep", "60", environment=(secret,)), {"token": "hf_xyz"})
-    assert seen_environment(workload)["HF_TOKEN"] == "hf_xyz"
+    assert runtime.variables(workload)["HF_TOKEN"] == "hf_xyz"
     assert "hf_xyz" not in workload.model_dump_json()
     for process in marked(tmp_path):
         assert "hf_xyz" not in " ".join(process.cmdline())
