@@ -48,7 +48,6 @@ from tasks.prefect_runs import (
 )
 from tasks.repair import (
     count_replacement,
-    end_dead_sleepers,
     forget_hosts,
     record_run,
     repair,
@@ -112,7 +111,6 @@ async def _observe_and_repair(
     await close_abandoned_questions()
     await in_thread(ledger().repairs.tidy)
     await in_thread(revive_gateways)
-    await in_thread(end_dead_sleepers)
     await in_thread(forget_hosts, fleet, cluster)
     await restore_schedules()
     waits = (action for action in actions if action.kind == ActionKind.WAIT)

@@ -66,21 +66,21 @@ async def redeploy_models(
     dry_run: bool = False,
     requested_by: Claim = "",
 ) -> State[list[Redeployed]]:
-    """Redeploy serving models whose branch, image or file has changed.
+    """Redeploy models that serve or sleep, whose branch, image or file has changed.
 
     Each is a run of `deploy-model` below this one; a model without changes makes no run. One run by
     policy goes on at a time, also while it waits for approval: a second one that the same
     deployment begins with the same parameters ends at once.
 
     Args:
-        names: Models, or patterns such as `llama-*`; none = all serving ones. A named model that
-            served until it failed is redeployed too.
+        names: Models, or patterns such as `llama-*`; none = all that serve or sleep. A named
+            model that served until it failed is redeployed too.
         labels: Only models with all these labels; a value may be a pattern.
         fleet: The hosts on which they may run. Default: the worker's fleet, else this machine.
         files: Absolute path of a folder of specs on the machine where this runs; they replace the
-            recorded specs. Models that do not serve are left to `apply`.
+            recorded specs. Models that neither serve nor sleep are left to `apply`.
         by_policy: Whether to follow the `redeploy` section of each model. Otherwise every change is
-            taken, and models that do not serve are brought back.
+            taken, and models whose engines died are brought back.
         force: Also redeploy models without changes.
         wave: Models in a wave: a number, or a share of the models to redeploy, such as 25%.
         at_once: Models of a wave that are deployed at the same time.

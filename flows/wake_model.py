@@ -46,7 +46,7 @@ async def wake_model(
                 await follow(allowed)
                 row = await in_thread(sleeping_release, name)
             with registries_scope(allowed.registries):
-                await wake(row, await survey(allowed))
+                await wake(row, await survey(_its_hosts(row, allowed)))
     return Completed(message=f"{row.id} serves again", data=row.id)
 
 
@@ -62,3 +62,14 @@ async def _allowed_fleet(row: ReleaseRow, fleet: Fleet) -> Fleet:
             fleet = await settled_fleet(Fleet(hosts=release.hosts))
     with recorded_scope(submission, fleet):
         return await require_allowed(release.spec, fleet)
+
+
+def _its_hosts(row: ReleaseRow, fleet: Fleet) -> Fleet:
+    """The fleet with only the machines of its place: a wake waits for no other, which may be away.
+
+    A machine keeps all its names, by which the ledger recognizes it.
+    """
+    seats = {seat.host for seat in row.placement.seats} if row.placement else set[str]()
+    machines = {host.access.machine for host in fleet.hosts if host.name in seats}
+    hosts = tuple(host for host in fleet.hosts if host.access.machine in machines)
+    return fleet.model_copy(update={"hosts": hosts})

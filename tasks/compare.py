@@ -20,7 +20,7 @@ from moorage.inventory.fleet import Fleet
 from moorage.readiness.protocol import Phase, Probe
 from moorage.releases.addresses import addresses_in, reached_at
 from moorage.releases.release_row import ReleaseRow
-from moorage.releases.states import SERVING, ReleaseState
+from moorage.releases.states import DEPLOYED, ReleaseState
 from moorage.spec import ModelSpec, RuntimeName
 from tasks.addresses import follow
 from tasks.cleanup import recover_all
@@ -173,11 +173,11 @@ def superseded_since(model: str) -> str:
         return ""
     own = ledger().releases
     ran = (row for row in own.of_model(model) if row.release and row.release.ran)
-    last = own.running(model) or next(ran, None)
+    last = own.running(model) or own.asleep(model) or next(ran, None)
     if last is None:
         return ""
     if last.id != decided:
         return f"{last.id} is there by now, and this was decided on {decided}"
-    if last.state not in SERVING | {ReleaseState.ERROR}:
+    if last.state not in DEPLOYED | {ReleaseState.ERROR}:
         return f"{last.id} is {last.state} by now"
     return ""

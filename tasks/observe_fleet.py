@@ -65,10 +65,11 @@ def _cluster_state(fleet: Fleet, keep: bool) -> ClusterState:
     own, limits, now = ledger(), settings(), datetime.now(UTC)
     releases = own.releases
     rows = [*releases.unfinished(), *releases.not_undone(), *releases.in_states(SERVING)]
-    rows.sort(key=lambda row: (row.created_at, row.id))
     sleepers = releases.in_states([ReleaseState.ASLEEP])
+    rows += [row for row in sleepers if row.workloads]
+    rows.sort(key=lambda row: (row.created_at, row.id))
     near = at_site(fleet, limits.site)
-    rows, observations, addresses = _observe_hosts(fleet, near, rows, sleepers, now)
+    rows, observations, addresses = _observe_hosts(fleet, near, rows, now)
     unreachable = {
         one.place.host: (one.unreachable_since, one.detail)
         for one in observations
@@ -95,7 +96,6 @@ def _cluster_state(fleet: Fleet, keep: bool) -> ClusterState:
         - set(unreachable),
         busy=_busy(rows, observations),
         sleepers={row.model: row.id for row in sleepers},
-        asleep=frozenset(workload.name for row in sleepers for workload in row.workloads),
         took_over=_served_successors(rows),
     )
 
@@ -112,7 +112,6 @@ def _observe_hosts(
     fleet: Fleet,
     near: Fleet,
     rows: list[ReleaseRow],
-    sleepers: list[ReleaseRow],
     now: datetime,
 ) -> tuple[list[ReleaseRow], tuple[Observation, ...], dict[str, str]]:
     """Observe the hosts of this site (`near`), reached as its fleet says.
@@ -131,7 +130,7 @@ def _observe_hosts(
     if site:  # a silent host that its fleet lacks may be another site's
         seen = (one for one in observations if one.place.host in named or not one.unreachable_since)
         observations = tuple(seen)
-    moved = moved_hosts(named, known, [*rows, *sleepers], observations)
+    moved = moved_hosts(named, known, rows, observations)
     rows = [reached_at(row, moved) for row in rows]
     return rows, without_former(observations, moved), addresses | moved
 

@@ -24,7 +24,7 @@ from moorage.operations.redeploy.drift import (
 from moorage.operations.redeploy.intent import Intent, intent_of
 from moorage.operations.redeploy.selection import Selection
 from moorage.releases.release import Release
-from moorage.releases.states import SERVING, ReleaseState
+from moorage.releases.states import DEPLOYED, SERVING, ReleaseState
 from moorage.spec import ModelSpec, OnDrift
 from tasks.analyze import resolve_untracked
 from tasks.compare import serving
@@ -64,9 +64,10 @@ async def find_intents(selection: Selection, fleet: Fleet) -> list[Intent]:
     by_policy = selection.by_policy
 
     async def decide(spec: ModelSpec, release: Release) -> Intent:
+        probes = not by_policy and spec.name not in sleepers
         try:
             async with gate:
-                drifts = await _find_drift(spec, release, hosts, by_policy=by_policy)
+                drifts = await _find_drift(spec, release, hosts, probes=probes)
                 newest = await in_thread(_newest, release) if by_policy and drifts else None
         except (Failure, TimeoutError) as error:
             late = Failure(Cause.STEP_TIMEOUT, str(error))
@@ -78,7 +79,7 @@ async def find_intents(selection: Selection, fleet: Fleet) -> list[Intent]:
         )
 
     with step("look") as note, mute_steps():
-        releases = await in_thread(_candidates, selection.names)
+        releases, sleepers = await in_thread(_candidates, selection.names)
         written = await in_thread(_specs_of_files, selection.files)
         specs = [written.get(name, release.spec) for name, release in releases.items()]
         chosen = selection.chosen(specs)
@@ -106,14 +107,17 @@ def _newest(release: Release) -> Release | None:
 
 
 async def _find_drift(
-    spec: ModelSpec, release: Release, fleet: Fleet, *, by_policy: bool
+    spec: ModelSpec, release: Release, fleet: Fleet, *, probes: bool
 ) -> tuple[Drift, ...]:
-    """All differences that a deploy of the model would make now."""
+    """All differences that a deploy of the model would make now.
+
+    `probes`: whether its engines must answer, too.
+    """
     moved, image = await _branch_drift(spec, release), tracked_image(release)
     digest = await in_thread(current_digest, image, fleet.registries) if image else ""
     drifts = (*file_drift(release, spec), *moved)
     drifts += image_drift(release, digest)
-    if not by_policy and not (await serving.untracked(spec, fleet))[1]:
+    if probes and not (await serving.untracked(spec, fleet))[1]:
         gone = Drift(kind=DriftKind.GONE, what=release.id, before="served", after="does not")
         drifts += (gone,)
     return drifts
@@ -131,13 +135,17 @@ async def _branch_drift(spec: ModelSpec, release: Release) -> tuple[Drift, ...]:
     return branch_drift(release, model.revision, model.pins)
 
 
-def _candidates(names: Sequence[str]) -> dict[str, Release]:
-    """Serving releases by model; for named models, also the last release if it failed serving."""
+def _candidates(names: Sequence[str]) -> tuple[dict[str, Release], set[str]]:
+    """Releases that serve or sleep, by model, and the models that sleep.
+
+    For named models, also the last release if it failed serving.
+    """
     own = ledger().releases
-    rows = {row.model: row for row in own.in_states(SERVING)}
+    rows = {row.model: row for row in own.in_states(DEPLOYED | {ReleaseState.WAKING})}
+    sleepers = rows.keys() - {row.model for row in rows.values() if row.state in SERVING}
     for name in names:
         ran = (row for row in own.of_model(name) if row.release and row.release.ran)
         last = None if name in rows else next(ran, None)
         if last and last.state == ReleaseState.ERROR:
             rows[name] = last
-    return {name: row.release for name, row in rows.items() if row.release}
+    return {name: row.release for name, row in rows.items() if row.release}, sleepers

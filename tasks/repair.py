@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, suppress
 from datetime import UTC, datetime, timedelta
 
 from moorage.adapters.gateway.followed_routes import revive_services
-from moorage.adapters.hosts.runtime import remove_workload, runtime_for
+from moorage.adapters.hosts.runtime import remove_workload
 from moorage.adapters.ledger.locks import LockHeld
 from moorage.adapters.system.threads import hold_lock, in_thread
 from moorage.common.failures import Failure
@@ -106,6 +106,9 @@ def _adopt(action: Action, row: ReleaseRow) -> str:
 
 def _give_up(action: Action, row: ReleaseRow) -> str:
     """Stop the workloads that are reachable; the others have no owner when they come back."""
+    if row.state == ReleaseState.ASLEEP:
+        stop_sleeper(row.model)
+        return "it keeps only its ports; waking starts its engines again"
     left = []
     for workload in row.workloads:
         with suppress(Failure):
@@ -175,21 +178,6 @@ def revive_gateways() -> None:
     """Restart this machine's gateway services that have ended; each repairs its own Envoy."""
     for name in revive_services(ledger(), settings().root):
         tell(f"the service of gateway {name} had ended and is started again")
-
-
-def end_dead_sleepers() -> None:
-    """Stop sleeping releases of which an engine died, and free their claims except ports.
-
-    Waking starts the engines again. Models whose lock is held, and hosts that do not answer, are
-    left for the next reconcile.
-    """
-    for row in ledger().releases.in_states([ReleaseState.ASLEEP]):
-        if row.workloads:
-            with suppress(LockHeld, Failure), ledger().locks.holding(row.model, wait_seconds=0):
-                seen = [runtime_for(one, settings()).observe(one) for one in row.workloads]
-                if not all(one.running for one in seen):
-                    stop_sleeper(row.model)
-                    tell(f"an engine of {row.id} died in its sleep; what it kept is free")
 
 
 def forget_hosts(fleet: Fleet, cluster: ClusterState) -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from moorage.adapters.engines.engine_http import ask
 from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.system.threads import in_thread, run_shielded, run_uninterrupted
-from moorage.common.failures import Cause, Failure
+from moorage.common.failures import OUT_OF_REACH, Cause, Failure
 from moorage.common.units import human_seconds
 from moorage.engines.labels import LABEL_REPLICA
 from moorage.engines.launch import ContainerSpec, LaunchPlan, planned_workload, start_groups
@@ -114,12 +114,20 @@ async def end_superseded(old: ReleaseRow, linger_seconds: float = 0) -> None:
 def stop_sleeper(model: str) -> ReleaseRow | None:
     """Stop a model's engines that sleep while running, and free their claims except ports.
 
-    Its release remains asleep and is returned; waking starts its engines. Idempotent.
+    Its release remains asleep and is returned; waking starts its engines. An engine that is out of
+    reach loses its owner, so that reconciling removes it once its host is back. Idempotent.
     """
     row = ledger().releases.asleep(model)
     if row is None or not row.workloads:
         return row
-    stop_all(row.workloads, ABORT_SECONDS)
+    try:
+        stop_all(row.workloads, ABORT_SECONDS)
+    except Failure as failure:
+        if failure.cause not in OUT_OF_REACH:
+            raise
+        tell(f"reconciling removes what is left of {row.id} once its host is back: {failure}")
+        for workload in row.workloads:
+            ledger().workloads.drop(workload.name)
     ledger().claims.keep_ports(row.id)
     return ledger().releases.get(row.id)
 

@@ -18,8 +18,10 @@ from moorage.engines.registry import ENGINES
 from moorage.engines.sleep import claims_asleep
 from moorage.engines.stopping import Drained
 from moorage.engines.workload import Workload
-from moorage.inventory.claims import Claim
+from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import FleetSnapshot
+from moorage.placement.fit import port_refusal
+from moorage.placement.placement import Placement
 from moorage.placement.replacement import missing_parts, move_reason, restore_placement
 from moorage.releases.release import FailureRecord, Release, plan_of
 from moorage.releases.release_row import ASLEEP, ReleaseRow
@@ -64,8 +66,8 @@ async def wake(row: ReleaseRow, snapshot: FleetSnapshot) -> None:
     On failure it remains asleep, and its record has the reason.
 
     Raises:
-        Failure: `NO_FIT` when its place is taken, `PLACE_GONE` when it is gone; errors of starting
-            and verifying.
+        Failure: `NO_FIT` or `PORT_TAKEN` when its place is taken, `PLACE_GONE` when it is gone;
+            errors of starting and verifying.
     """
     release = _sleeper(row)
     try:
@@ -110,20 +112,19 @@ async def _must_reach(row: ReleaseRow) -> None:
 
 
 def _claim(row: ReleaseRow, release: Release, snapshot: FleetSnapshot) -> None:
-    """Claim the place where it ran; raises `NO_FIT` or `PLACE_GONE` if it cannot be had."""
+    """Claim the place where it ran; raises as `wake` if it cannot be had."""
     before = release.placement
     assert before, "a sleeper was placed"
+    # What was stopped listens nowhere: whoever does on its ports is another program.
+    others = snapshot.without(row.id) if row.workloads else snapshot.without_claims(row.id)
     try:
-        others = snapshot.without(row.id)
         placement = restore_placement(release.spec, before, release.id, others, "")
         if placement.claims != before.claims:
             raise Refusal(Reason.TAKEN, "another program listens on its port")
     except Refusal as refusal:
         reason = move_reason(before, release.id, refusal)
         advice = f"`moorage rollback {row.model} --to {row.id}` places it again."
-        gone = missing_parts(before.seats, others)
-        cause = Cause.PLACE_GONE if gone else Cause.NO_FIT
-        raise Failure(cause, reason, suggestion=advice) from refusal
+        raise Failure(_why_taken(before, others), reason, suggestion=advice) from refusal
     ledger().claims.commit(
         row.id,
         placement.claims,
@@ -131,6 +132,15 @@ def _claim(row: ReleaseRow, release: Release, snapshot: FleetSnapshot) -> None:
         overcommit=release.spec.placement.overcommit,
         to=ReleaseState.WAKING,
     )
+
+
+def _why_taken(before: Placement, others: FleetSnapshot) -> Cause:
+    """Why a place cannot be had. Other models that sleep make room, but free no port."""
+    if missing_parts(before.seats, others):
+        return Cause.PLACE_GONE
+    ports = (claim for claim in before.claims if claim.resource == Resource.PORT)
+    taken = any(port_refusal(others.host(one.host), one.index) for one in ports)
+    return Cause.PORT_TAKEN if taken else Cause.NO_FIT
 
 
 async def _sleep_in_engines(row: ReleaseRow) -> tuple[Claim, ...] | None:

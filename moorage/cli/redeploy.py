@@ -30,7 +30,7 @@ from moorage.reports.operations_report import RECONCILE_COLUMNS, reconcile_rows
 Patterns = Annotated[
     list[str] | None, typer.Argument(help="Models, or patterns such as 'llama-*'.")
 ]
-Every = Annotated[bool, typer.Option("--all", help="All running models.")]
+Every = Annotated[bool, typer.Option("--all", help="All models that run or sleep.")]
 Labels = Annotated[
     list[str] | None,
     typer.Option("--label", "-l", help="Only models with this label: KEY=VALUE."),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +17,7 @@ from moorage.policy.request import Channel, Submission
 from moorage.releases.release_row import ASLEEP
 from moorage.releases.states import ReleaseState
 from tasks.context import ledger
-from tests.builders import REVISION, a_claim, a_fleet, a_host, a_release, a_spec
+from tests.builders import REVISION, a_claim, a_fleet, a_host, a_placement, a_release, a_spec
 from tests.policies import written_policy
 
 S = ReleaseState
@@ -52,15 +52,18 @@ def surveyed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_home: None) ->
     return found
 
 
-def fall_asleep(*hosts: Host, channel: Channel = Channel.CLI) -> None:
-    """Let a model that was deployed on these hosts sleep."""
+def fall_asleep(
+    *hosts: Host, channel: Channel = Channel.CLI, seats: Sequence[str] = ("gpu-1",)
+) -> None:
+    """Let a model sleep that was deployed on these hosts of a fleet, in these seats."""
     own = ledger().releases
+    placement = a_placement(SPEC, a_host())
+    places = tuple(placement.seats[0].model_copy(update={"host": host}) for host in seats)
     release = own.begin(SPEC, REVISION, "")
     for state in (S.SCHEDULED, S.STARTING):
         own.move(release, state)
-    own.take_over(
-        a_release(release, spec=SPEC, hosts=hosts, submission=Submission(channel=channel))
-    )
+    made = {"hosts": hosts, "placement": placement.model_copy(update={"seats": places})}
+    own.take_over(a_release(release, spec=SPEC, submission=Submission(channel=channel), **made))
     for state in (S.STOPPING, S.ASLEEP):
         own.move(release, state, ASLEEP)
 
@@ -72,15 +75,22 @@ async def wake_on_time() -> str:
 
 
 @pytest.mark.parametrize(
-    ("rules", "names"), [("", BOTH), ("api: {host_labels: {pool: [a]}}\n", ["gpu-1"])]
+    ("rules", "seats", "names"),
+    [
+        ("", BOTH, BOTH),
+        ("", ["gpu-1"], ["gpu-1"]),
+        ("", ["gpu-9"], []),
+        ("api: {host_labels: {pool: [a]}}\n", BOTH, ["gpu-1"]),
+    ],
 )
 async def test_a_host_that_joins_the_fleet_stops_no_scheduled_wake(
-    surveyed: list[Fleet], tmp_path: Path, rules: str, names: list[str]
+    surveyed: list[Fleet], tmp_path: Path, rules: str, seats: list[str], names: list[str]
 ) -> None:
+    """A host without a seat is not surveyed, since it may be away."""
     file = tmp_path / "fleet.yaml"
     file.write_text(HOSTS)
     written_policy(tmp_path / "deployments" / "policy.yaml", f"fleet: {file}\n{rules}")
-    fall_asleep(channel=Channel.API)
+    fall_asleep(channel=Channel.API, seats=seats)
     file.write_text(HOSTS + MORE)
     assert "serves again" in await wake_on_time()
     assert [[host.name for host in fleet.hosts] for fleet in surveyed] == [names]

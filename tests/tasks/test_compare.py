@@ -54,8 +54,8 @@ def failed() -> str:
     return new
 
 
-@pytest.mark.parametrize("states", [(), (S.UNREACHABLE,), (S.ERROR,)])
-async def test_what_still_holds_the_name_or_served_until_it_died_is_deployed_anew(
+@pytest.mark.parametrize("states", [(), (S.UNREACHABLE,), (S.STOPPING, S.ASLEEP), (S.ERROR,)])
+async def test_what_still_holds_the_name_sleeps_or_served_until_it_died_is_deployed_anew(
     states: tuple[ReleaseState, ...],
 ) -> None:
     with decision_scope(ran(*states)):

@@ -14,7 +14,7 @@ from moorage.inventory.fleet import Avoided, Fleet
 from moorage.operations.reconcile.counts import RUN, ReconcileCount
 from moorage.operations.reconcile.decisions import decide
 from moorage.operations.reconcile.observed_workload import ObservedWorkload, Place
-from moorage.releases.release_row import ReleaseRow, successor_of
+from moorage.releases.release_row import ASLEEP, ReleaseRow, successor_of
 from moorage.releases.states import ReleaseState
 from tasks import compare, observe_fleet
 from tasks.addresses import follow
@@ -249,6 +249,21 @@ async def test_a_deploy_reaches_what_serves_as_its_fleet_says(
     assert (row.id, healthy, seen) == (old.id, True, ["ssh://root@10.0.0.11"])
     await follow(fleet)
     assert ledger().releases.get(old.id).workloads == row.workloads
+
+
+@pytest.mark.usefixtures("hosts")
+@pytest.mark.parametrize("engines_run", [True, False])
+def test_a_release_that_sleeps_is_compared_with_its_hosts_while_its_engines_run(
+    engines_run: bool,
+) -> None:
+    row = serves_on("b")
+    ledger().releases.move(row.id, S.STOPPING, ASLEEP)
+    ledger().releases.move(row.id, S.ASLEEP, ASLEEP)
+    if not engines_run:
+        ledger().workloads.drop("moorage-tiny.v1-r0-leader")
+    cluster = _cluster_state(fleet_of(b=""), keep=True)
+    assert [one.id for one in cluster.releases] == [row.id] * engines_run
+    assert cluster.sleepers == {"tiny": row.id}
 
 
 HOLDS_NOTHING = "ssh://deploy@scrapped"

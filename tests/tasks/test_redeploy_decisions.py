@@ -1,4 +1,4 @@
-"""Which redeployments go on at the same time."""
+"""Which redeployments go on at the same time, and which models they consider."""
 
 from __future__ import annotations
 
@@ -8,8 +8,14 @@ from uuid import UUID
 import pytest
 
 from moorage.adapters.ledger.locks import LockHeld
+from moorage.inventory.fleet import Fleet
+from moorage.operations.redeploy.selection import Selection
+from moorage.releases.states import ReleaseState
+from moorage.spec import ModelSpec, OnDrift
 from tasks import redeploy_decisions
-from tasks.redeploy_decisions import sole_watch
+from tasks.redeploy_decisions import find_intents, sole_watch
+from tests.builders import REVISION, a_spec
+from tests.tasks.test_compare import ran
 
 pytestmark = pytest.mark.usefixtures("own_home")
 
@@ -46,3 +52,25 @@ async def test_one_run_of_a_deployment_watches_with_the_same_parameters(
     begun_by(FIRST)
     async with sole_watch("sha256:a"):
         pass
+
+
+S = ReleaseState
+
+
+@pytest.mark.parametrize("states", [(S.STOPPING, S.ASLEEP), (S.STOPPING, S.ASLEEP, S.WAKING)])
+@pytest.mark.parametrize("moved", [True, False])
+@pytest.mark.parametrize("by_policy", [True, False])
+async def test_a_model_that_sleeps_is_compared_and_its_engines_need_not_answer(
+    monkeypatch: pytest.MonkeyPatch,
+    states: tuple[ReleaseState, ...],
+    moved: bool,
+    by_policy: bool,
+) -> None:
+    async def resolve(_: ModelSpec) -> SimpleNamespace:
+        return SimpleNamespace(revision="2" * 40 if moved else REVISION, pins=())
+
+    monkeypatch.setattr(redeploy_decisions, "resolve_untracked", resolve)
+    release = ran(*states, spec=a_spec(redeploy={"on_moved_branch": "redeploy"}))
+    [found] = await find_intents(Selection(names=("tiny",), by_policy=by_policy), Fleet())
+    assert found.failure is None
+    assert (found.release, found.action) == (release, OnDrift.REDEPLOY if moved else OnDrift.NEVER)

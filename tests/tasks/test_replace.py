@@ -13,18 +13,22 @@ from moorage.common.failures import Cause, Failure
 from moorage.engines.labels import LABEL_REPLICA
 from moorage.engines.launch import ContainerSpec, LaunchPlan, planned_workload
 from moorage.engines.workload import Workload
+from moorage.inventory.claims import Resource
+from moorage.operations.reconcile.actions import Action, ActionKind
 from moorage.releases.release import Release
-from moorage.releases.release_row import ENDING, SUPERSEDED, ReleaseRow
+from moorage.releases.release_row import ASLEEP, ENDING, SUPERSEDED, ReleaseRow
 from moorage.releases.states import ReleaseState
 from moorage.spec import EngineName
 from tasks import replace, workloads
 from tasks.context import ledger
 from tasks.release import close_begun
+from tasks.repair import _carry_out
 from tasks.replace import (
     _stop_workloads,
     end_superseded,
     finish_switch,
     restore_release,
+    stop_sleeper,
     undo_stop,
 )
 from tests.builders import REVISION, a_container, a_fleet, a_host, a_placement, a_release, a_spec
@@ -103,6 +107,48 @@ PLAN = LaunchPlan.model_validate(
     }
 )
 ALL = {spec.name for spec in PLAN.containers}
+
+
+def asleep_while_running() -> str:
+    """A release whose engines sleep without stopping: on `local`, `gpu-2` and `gpu-3`."""
+    own = ledger().releases
+    release = own.begin(a_spec(), REVISION, "")
+    ledger().claims.commit(release, PLACEMENT.claims, a_fleet(a_host()))
+    own.move(release, S.STARTING)
+    own.take_over(a_release(release, placement=PLACEMENT, plan=PLAN))
+    for spec in PLAN.containers:
+        ledger().workloads.put(release, planned_workload(spec))
+    own.move(release, S.STOPPING, ASLEEP)
+    kept = [claim for claim in PLACEMENT.claims if claim.resource != Resource.PORT]
+    own.end(release, S.ASLEEP, ASLEEP, kept)
+    return release
+
+
+@pytest.mark.parametrize("away", [(), ("gpu-2",), ("local", "gpu-2", "gpu-3")])
+@pytest.mark.parametrize("reconciled", [False, True])
+def test_a_sleeper_on_a_lost_host_keeps_only_its_ports(
+    hosts: Hosts, away: tuple[str, ...], reconciled: bool
+) -> None:
+    """So that its model can be deployed elsewhere, or retired."""
+    release = asleep_while_running()
+    hosts.away = {*away}
+    if reconciled:
+        give_up = Action(kind=ActionKind.GIVE_UP, release=release, state=S.ASLEEP, reason="lost")
+        assert _carry_out(give_up).done
+    else:
+        stop_sleeper("tiny")
+    row = ledger().releases.get(release)
+    assert (row.state, row.workloads) == (S.ASLEEP, ())
+    assert {claim.resource for claim in ledger().claims.all()} == {Resource.PORT}
+    assert len(hosts.stopped) == len(ALL) - len(away)
+
+
+def test_a_sleeper_that_its_host_refuses_to_stop_keeps_its_engines(hosts: Hosts) -> None:
+    release = asleep_while_running()
+    hosts.away, hosts.cause = {"gpu-2"}, Cause.LAUNCH_REFUSED
+    with pytest.raises(Failure, match="gpu-2 is away"):
+        stop_sleeper("tiny")
+    assert [one.host for one in ledger().releases.get(release).workloads] == ["gpu-2"]
 
 
 def stopping_for_another(cause: str = "") -> tuple[ReleaseRow, str]:

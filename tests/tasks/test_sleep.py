@@ -20,6 +20,7 @@ from tasks import sleep, stopping
 from tasks.context import ledger
 from tests.builders import (
     REVISION,
+    a_claim,
     a_fleet,
     a_host,
     a_placement,
@@ -35,7 +36,9 @@ pytestmark = pytest.mark.usefixtures("own_home")
 
 SPEC = a_spec()
 PLACEMENT = a_placement(SPEC, a_host())
-TAKEN = tuple(replace(claim, release="other.v1") for claim in PLACEMENT.claims)
+PORT = next(claim for claim in PLACEMENT.claims if claim.resource == Resource.PORT)
+ALL_MEMORY = a_host().capacities[1].amount
+TAKEN = a_claim(Resource.ACCELERATOR, ALL_MEMORY, release="other.v1")
 
 
 @pytest.fixture
@@ -85,17 +88,25 @@ async def test_a_release_on_a_host_that_does_not_answer_keeps_serving(away: set[
     [
         (a_host("gpu-2"), Cause.PLACE_GONE, "gpu-1 is not in the fleet any more"),
         (a_host(unreachable="no route"), Cause.PLACE_GONE, "gpu-1 cannot be reached: no route"),
-        (a_host(claims=TAKEN), Cause.NO_FIT, "another program listens"),
+        (a_host(claims=(TAKEN,)), Cause.NO_FIT, "accelerator 0: .* other.v1"),
+        (a_host(ports_in_use=(PORT.index,)), Cause.PORT_TAKEN, "another program listens"),
     ],
 )
 async def test_a_place_that_is_gone_is_told_from_one_that_is_taken(
     host: HostSnapshot, cause: Cause, words: str
 ) -> None:
-    row = placed(ReleaseState.STOPPING, ReleaseState.ASLEEP)
+    row = placed(ReleaseState.STOPPING)
+    ledger().workloads.drop(row.workloads[0].name)
+    ledger().releases.end(row.id, ReleaseState.ASLEEP, ASLEEP, [PORT])
+    kept = (replace(PORT, release=row.id),)
+    there = host.model_copy(update={"claims": (*host.claims, *kept)})
     with pytest.raises(Failure, match=words) as caught:
-        await sleep.wake(row, a_fleet(host))
+        await sleep.wake(ledger().releases.get(row.id), a_fleet(there))
     assert caught.value.cause is cause
-    assert ledger().releases.get(row.id).state == ReleaseState.ASLEEP
+    assert "`moorage rollback tiny --to tiny.v1`" in caught.value.suggestion
+    changes = ledger().releases.transitions(row.id)
+    assert [one.after for one in changes][-1] == ReleaseState.ASLEEP
+    assert ReleaseState.WAKING not in {one.after for one in changes}
 
 
 async def test_a_wake_that_is_stopped_while_it_claims_leaves_it_asleep(

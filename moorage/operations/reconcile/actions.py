@@ -22,7 +22,7 @@ class ActionKind(StrEnum):
     ADOPT = "adopt"  # add to the ledger workloads that run as planned
     RESTART = "restart"  # dead workloads, in their place and exactly as planned
     REPLACE = "replace"  # deploy its model again on other hosts or accelerators
-    GIVE_UP = "give up"  # close it and free its claims
+    GIVE_UP = "give up"  # close it and free its claims; a sleeper keeps its state and ports
     PROBE = "probe"  # check whether it answers
     FORGET = "forget"  # its failures, since it has been healthy for long
     REMOVE = "remove"  # a workload without an owner

@@ -69,7 +69,8 @@ class Patience(Value):
 class ClusterState:
     """Ledger and hosts at one moment.
 
-    The releases are unfinished, serving, or failed but not wholly undone, in order of creation.
+    The releases are unfinished, serving, failed but not wholly undone, or asleep with engines that
+    run, in order of creation.
 
     Attributes:
         records: By release, where it has one.
@@ -79,7 +80,6 @@ class ClusterState:
             about releases there.
         busy: By model, the holder of its lock.
         sleepers: By model, the release that sleeps.
-        asleep: Names of workloads of sleeping releases, which are not removed.
         took_over: Successors that once served, in whatever state now.
     """
 
@@ -93,7 +93,6 @@ class ClusterState:
     foreign_hosts: frozenset[str] = frozenset()
     busy: Mapping[str, str] = field(default_factory=dict)
     sleepers: Mapping[str, str] = field(default_factory=dict)
-    asleep: frozenset[str] = frozenset()
     took_over: frozenset[str] = frozenset()
 
     def record(self, release: str) -> RepairRecord:

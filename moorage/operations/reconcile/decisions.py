@@ -58,6 +58,8 @@ def release_actions(status: ReleaseStatus) -> tuple[Action, ...]:
         return (_undo(status, f"its flow is gone while it was {own.state}"),)
     if own.state == ReleaseState.ERROR:
         return (_undo(status, "it failed, and still holds something"),)
+    if own.state == ReleaseState.ASLEEP:
+        return _asleep(status)
     if not status.unreachable:
         return _reachable(status)
     action = _unreachable(status)
@@ -77,6 +79,13 @@ def _action(status: ReleaseStatus, kind: ActionKind, reason: str, **more: Any) -
     return Action(
         kind=kind, model=own.model, release=own.id, state=own.state, reason=reason, **more
     )
+
+
+def _asleep(status: ReleaseStatus) -> tuple[Action, ...]:
+    if not status.dead or status.unreachable:
+        return ()
+    reason = f"it died in its sleep: {_states(status.dead)}"
+    return (_action(status, ActionKind.GIVE_UP, reason),)
 
 
 def _stopping(status: ReleaseStatus) -> Action:
@@ -275,7 +284,7 @@ def stray_actions(cluster: ClusterState) -> tuple[Action, ...]:
         workload.name
         for release in cluster.releases
         for workload in (*release.workloads, *planned_workloads(release))
-    } | cluster.asleep
+    }
     actions: dict[tuple[str, str], Action] = {}
     for observation in cluster.observations:
         for one in observation.workloads:

@@ -277,6 +277,13 @@ CASES: dict[str, tuple[ClusterState, list[str]]] = {
         ),
         ["finish", "undo"],
     ),
+    "what sleeps": (a_world(a_standing(S.ASLEEP)), []),
+    "what died in its sleep": (a_world(a_standing(S.ASLEEP), **DIED), ["give up"]),
+    "what sleeps on an unreachable host": (a_world(a_standing(S.ASLEEP), **LONG_AWAY), []),
+    "what sleeps on a host that is unreachable for good": (
+        a_world(a_standing(S.ASLEEP), observations=(unreachable(90_000),)),
+        ["give up"],
+    ),
     "what stops on an unreachable host": (a_world(a_standing(S.STOPPING), **AWAY), ["wait"]),
     "what a living flow works on": (a_world(a_standing(S.STARTING), busy=AT_WORK), []),
     "what a living flow works on, dead": (
