@@ -214,7 +214,9 @@ class Doorman:
         if to.key:
             headers = [(k, v) for k, v in headers if k != "authorization"]
             headers.append(("authorization", f"Bearer {to.key}"))
-        url = httpx.URL(f"{to.url}{request.url.path}", query=request.url.query.encode() or None)
+        # The path as Envoy has checked it: decoded here and again by the engine, it may be another.
+        path = request.scope["raw_path"].decode("ascii")
+        url = httpx.URL(f"{to.url}{path}", query=request.url.query.encode() or None)
         forwarded = self._http.build_request(request.method, url, headers=headers, content=body)
         held.enter_context(_counted(self.passing, to.release))
         try:
