@@ -13,6 +13,7 @@ import functools
 import hashlib
 import json
 import math
+import os
 import tarfile
 import time
 from collections.abc import Callable, Iterator
@@ -31,6 +32,7 @@ from moorage.adapters.docker.client import (
 )
 from moorage.adapters.docker.errors import reach_failure
 from moorage.adapters.docker.helper import PYTHON, helper_options, start_with_input
+from moorage.adapters.files.safe_files import open_regular
 from moorage.adapters.hosts.observation import log_of_container
 from moorage.adapters.transfer import bundle, staging_program
 from moorage.adapters.transfer.file_checks import INCOMPLETE
@@ -282,7 +284,8 @@ def parcel(model: ResolvedModel, file: ModelFile, target: str) -> Iterator[bytes
     """A tar of one file as a stream of pieces, to be unpacked at `target`.
 
     Raises:
-        Failure: `SOURCE_INCOMPLETE` when the file cannot be read, or becomes shorter meanwhile.
+        Failure: `SOURCE_INCOMPLETE` when the file cannot be read, or becomes shorter meanwhile,
+            `SOURCE_CORRUPT` when a link has replaced it since it was listed.
     """
     path = Path(file.target or Path(model.path, file.name))
     entry = tarfile.TarInfo(target.lstrip("/"))
@@ -290,7 +293,8 @@ def parcel(model: ResolvedModel, file: ModelFile, target: str) -> Iterator[bytes
     yield entry.tobuf(tarfile.GNU_FORMAT)
     sent = 0
     try:
-        with path.open("rb") as content:
+        with open_regular(path) as content:
+            _require_same(model, file, path, os.fstat(content.fileno()))
             while piece := content.read(min(PIECE, file.size - sent)):
                 sent += len(piece)
                 yield piece
@@ -300,6 +304,13 @@ def parcel(model: ResolvedModel, file: ModelFile, target: str) -> Iterator[bytes
     if sent < file.size:
         raise Failure(Cause.SOURCE_INCOMPLETE, f"{path} became shorter while it was read")
     yield bytes(-file.size % tarfile.BLOCKSIZE + 2 * tarfile.BLOCKSIZE)
+
+
+def _require_same(model: ResolvedModel, file: ModelFile, path: Path, found: os.stat_result) -> None:
+    real = Path(os.path.realpath(path))
+    is_own = str(real) == file.target or real.is_relative_to(os.path.realpath(model.path))
+    if not is_own or not os.path.samestat(found, real.lstat()):
+        raise Failure(Cause.SOURCE_CORRUPT, f"{path} has become a link to {real}")
 
 
 def workspace_in_container(access: Access, model: ResolvedModel) -> str:
