@@ -193,6 +193,27 @@ def test_a_program_that_cannot_run_says_why(bring: Bring) -> None:
     assert caught.value.cause is Cause.INTERRUPTED
 
 
+@pytest.mark.parametrize("code", [0, 1])
+@pytest.mark.parametrize(
+    "words",
+    [
+        '{"done": "much"}',
+        '{"done": -1}',
+        '{"cause": "no-such-cause", "detail": "x"}',
+        '{"cause": "disk-full", "detail": ["x"]}',
+        '{"result": "staged", "from": ["hub"]}',
+        '["result"]',
+        "[" * 100_000,
+    ],
+)
+def test_nonsense_of_a_helper_is_a_failure_of_its_host(bring: Bring, words: str, code: int) -> None:
+    daemon = OneContainer(words, code=code)
+    with pytest.raises(Failure) as caught:
+        bring(daemon)
+    assert caught.value.cause in (Cause.RUNTIME_UNAVAILABLE, Cause.INTERRUPTED)
+    assert daemon.log is None, "the next deploy would find it again"
+
+
 def test_a_forgotten_container_that_cannot_be_removed_is_not_tried_for_ever(
     bring: Bring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
