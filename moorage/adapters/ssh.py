@@ -28,6 +28,12 @@ CONNECT_SECONDS = 10
 OPEN_SECONDS = 30.0
 """Limit for the login and the remote shell, which may hang if the home is on the network."""
 
+END_SECONDS = 1.0
+"""How long to wait for the last errors of `ssh`; a program that it started may outlive it."""
+
+LONGEST_ERRORS = 64 * 1024
+"""Bytes of errors that are kept: the host, too, may print any number."""
+
 ALIVE_SECONDS = 5
 ALIVE_MISSES = 2
 """A lost connection is noticed after about `ALIVE_SECONDS * ALIVE_MISSES`; its requests fail."""
@@ -89,7 +95,6 @@ class Tunnel:
     def __init__(self, access: Access) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="moorage-ssh-"))
         self.socket = self._folder / "docker.sock"
-        self._errors = self._folder / "errors"
         try:
             self._process = self._open(access)
         except BaseException:
@@ -103,18 +108,18 @@ class Tunnel:
 
     def close(self) -> None:
         """Close the tunnel, and abort all its requests."""
-        with self._process:  # closes its streams, and waits
-            self._process.kill()
+        self._end(self._process)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _open(self, access: Access) -> subprocess.Popen[bytes]:
-        with _private_key(access) as key, self._errors.open("wb") as errors:
+        with _private_key(access) as key:
             try:
                 process = subprocess.Popen(
                     _command(access, self.socket, key),
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
-                    stderr=errors,
+                    stderr=subprocess.PIPE,
+                    bufsize=0,
                     start_new_session=True,
                 )
             except FileNotFoundError:
@@ -123,13 +128,39 @@ class Tunnel:
                     "`ssh` is not installed on this machine",
                     suggestion="Install the OpenSSH client.",
                 ) from None
+            self._errors = _Errors(process)
             late = _wait_for_shell(process, OPEN_SECONDS)
             if late is not None or not self.socket.is_socket():
-                with process:
-                    process.kill()
-                output = self._errors.read_text(errors="replace")
+                output = self._end(process)
                 raise _failure(access, f"{output}\n{late or ''}")
         return process
+
+    def _end(self, process: subprocess.Popen[bytes]) -> str:
+        """Kill `ssh`; returns the end of its errors."""
+        with process:  # closes its streams, and waits
+            process.kill()
+            return self._errors.last()
+
+
+class _Errors:
+    """The end of the errors of `ssh` and its host, read as they come: a full pipe would stop it."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stderr
+        self._stream, self._kept = process.stderr, bytearray()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def last(self) -> str:
+        """The last of them, once `ssh` has been killed."""
+        self._thread.join(END_SECONDS)
+        return self._kept.decode(errors="replace")
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError, ValueError):  # the tunnel was closed
+            while piece := self._stream.read(LONGEST_ERRORS):
+                self._kept += piece
+                del self._kept[:-LONGEST_ERRORS]
 
 
 class Tunnels:

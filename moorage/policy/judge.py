@@ -80,6 +80,11 @@ def _of_execution(rules: Rules, engine: EngineSpec) -> Iterator[Finding]:
         yield "packages", "engine.packages", engine.packages, False
     for word in refused_words(rules.args, engine.args):
         yield "args", "engine.args", word, rules.args
+    for name in ("vllm", "llama_cpp"):
+        for word in refused_words(rules.args, getattr(engine, name).words):
+            # A typed setting has the name of its option.
+            field = word.removeprefix("--").replace("-", "_")
+            yield "args", f"engine.{name}.{field}", word, rules.args
     triton = engine.triton
     opened = {"server_args": triton.server_args, "grpc": ("--allow-grpc",) * triton.grpc}
     for field, words in opened.items():

@@ -36,10 +36,10 @@ max-num-partial-prefills max-num-seqs max-parallel-loading-workers max-seq-len-t
 mm-encoder-tp-mode mm-processor-cache-gb mm-processor-cache-type model-impl moe-backend
 num-gpu-blocks-override num-redundant-experts num-scheduler-steps optimization-level
 override-generation-config performance-mode pipeline-parallel-size pooler-config
-prefill-context-parallel-size prefix-caching-hash-algo quantization reasoning-parser response-role
-return-tokens-as-token-ids rope-scaling rope-theta runner scheduler-delay-factor scheduling-policy
-seed skip-mm-profiling stream-interval swap-space task tensor-parallel-size tool-call-parser
-use-tqdm-on-load uvicorn-log-level
+prefill-context-parallel-size prefix-caching-hash-algo quantization reasoning-budget
+reasoning-parser response-role return-tokens-as-token-ids rope-scaling rope-theta runner
+scheduler-delay-factor scheduling-policy seed skip-mm-profiling stream-interval swap-space task
+tensor-parallel-size tool-call-parser use-tqdm-on-load uvicorn-log-level
 """
 SAFE_OPTIONS = frozenset(
     {*(f"--{name}" for name in _OPTIONS.split()), "-tp", "-pp", "-dp", "-ep", "-dcp", "-pcp", "-q"}

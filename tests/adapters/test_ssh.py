@@ -77,6 +77,20 @@ def test_the_users_shell_needs_no_grammar_but_that_of_a_command(
         Tunnel(access)
 
 
+def test_a_host_that_prints_errors_for_ever_fills_no_disk_and_no_memory(instead: Stand) -> None:
+    instead('listen "$@"; yes error >&2 & echo open; exec cat')
+    tunnel = Tunnel(BOX)
+    time.sleep(0.2)
+    sizes = [path.stat().st_size for path in tunnel.socket.parent.iterdir()]
+    assert tunnel.is_open
+    tunnel.close()
+    assert sum(sizes) < 100_000
+    instead("yes error | head -c 5000000 >&2; echo Permission denied >&2; exit 1")
+    with pytest.raises(Failure, match="Permission denied") as caught:
+        Tunnel(BOX)
+    assert caught.value.cause is Cause.HOST_UNAUTHORIZED
+
+
 def test_a_tunnel_without_its_socket_is_none(instead: Stand) -> None:
     instead("echo 'unix_listener: cannot bind to path' >&2; echo open; exec cat")
     with pytest.raises(Failure, match="cannot bind to path"):

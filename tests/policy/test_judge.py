@@ -38,6 +38,7 @@ OPEN = {
 }
 
 CUSTOM = {"name": "custom", "runtime": "process", "command": SHELL}
+OVERRIDES = {"architectures": ["X"], "auto_map": {"AutoModel": "evil/repo--m.E"}}
 ON_RAY = {"name": "custom", "application": {"import_path": "os:system"}}
 HOSTILE: list[tuple[str, dict[str, Any]]] = [
     ("commands", {"engine": CUSTOM}),
@@ -67,6 +68,7 @@ HOSTILE: list[tuple[str, dict[str, Any]]] = [
             "placement": {"cluster": "ray-a"},
         },
     ),
+    ("args", {"engine": {"name": "vllm", "vllm": {"hf_overrides": OVERRIDES}}}),
     ("packages", {"engine": {"name": "vllm", "packages": ["evil==1"]}}),
     ("registries", {"engine": {"name": "vllm", "image": "evil.example.com/vllm/vllm-openai"}}),
     ("registries", {"engine": {"name": "vllm", "image": "evil/vllm-openai:v0.32.0"}}),
@@ -152,12 +154,20 @@ def test_the_command_line_and_an_open_policy_may_all_of_it(rule: str, spec: dict
         {"engine": {"name": "vllm", "image": "docker.io/vllm/vllm-openai-cpu:v0.32.0"}},
         {"engine": {"name": "vllm", "image": "Index.Docker.io/vllm/vllm-openai"}},
         {"engine": {"env": {"VLLM_LOGGING_LEVEL": "DEBUG"}}, "secrets": {"HF_TOKEN": "hf-team"}},
+        {"engine": {"name": "vllm", "vllm": {"gpu_memory_utilization": 0.5}}},
+        {"engine": {"name": "llama.cpp", "llama_cpp": {"reasoning_budget": 0}}},
         {"engine": {"custom": "ours", "name": "custom"}},
         {"engine": {"name": "transformers", "runtime": "process"}},
     ],
 )
 def test_ordinary_specs_come_through_the_api(spec: dict[str, Any]) -> None:
     assert violations(EffectivePolicy(), request(spec)) == ()
+
+
+def test_a_typed_setting_is_judged_like_its_option_and_named_by_its_field() -> None:
+    spec = {"engine": {"name": "vllm", "vllm": {"hf_overrides": OVERRIDES}}}
+    (found,) = violations(EffectivePolicy(), request(spec))
+    assert (found.rule, found.field) == ("api.args", "engine.vllm.hf_overrides")
 
 
 def test_a_secret_may_be_a_block_but_no_variable_of_the_worker_that_is_not_listed() -> None:
@@ -326,4 +336,4 @@ def test_every_safe_option_is_one_of_some_vllm() -> None:
         for argument in schema.arguments
         for option in argument.options
     }
-    assert known >= SAFE_OPTIONS
+    assert known >= SAFE_OPTIONS - {"--reasoning-budget"}  # that one is of llama.cpp

@@ -221,10 +221,12 @@ class Doorman:
             headers = [(k, v) for k, v in headers if k != "authorization"]
             headers.append(("authorization", f"Bearer {to.key}"))
         query = request.url.query.encode() or None
+        # The path as Envoy has checked it: decoded here and again by the engine, it may be another.
+        path = request.scope["raw_path"].decode("ascii")
         held.enter_context(_counted(self.passing, to.release))
         problem: httpx.HTTPError | None = None
         for base in sorted(to.urls, key=self._in_flight.__getitem__):
-            url = httpx.URL(f"{base}{request.url.path}", query=query)
+            url = httpx.URL(f"{base}{path}", query=query)
             forwarded = self._http.build_request(request.method, url, headers=headers, content=body)
             held.enter_context(_counted(self._in_flight, base))
             try:

@@ -25,6 +25,9 @@ LONGEST_PATH = 1000
 DEEPEST = 32
 """Limit of the depth of nested folders."""
 
+WEIGHED = (".safetensors", ".gguf")
+"""Files that may be links to any place: they must have the header of weights, as no secret has."""
+
 
 class LocalSource:
     """Directories named by `file://`.
@@ -164,7 +167,7 @@ def _unreadable(error: OSError) -> Failure:
 
 def _model_of_files(source: str, root: Path) -> ResolvedModel:
     """The model of a custom engine: all files, with their total size as the size of weights."""
-    files = _list_files(root)
+    files = _list_files(root, anywhere=())
     size = sum(file.size for file in files)
     if not size:
         raise Failure(Cause.SOURCE_INCOMPLETE, f"there is nothing in {root}")
@@ -193,14 +196,15 @@ def _parts_of(path: Path) -> tuple[ModelFile, ...]:
     )
 
 
-def _list_files(root: Path) -> tuple[ModelFile, ...]:
+def _list_files(root: Path, anywhere: tuple[str, ...] = WEIGHED) -> tuple[ModelFile, ...]:
     """List regular files and links to them, as in the hub client's own cache.
 
-    Hidden files and folders are left out. A link to a file of the system is refused.
+    Hidden files and folders are left out. `anywhere` are endings of files that may be links out
+    of the directory; any other such link is refused.
     """
     base = root.resolve()
     names = sorted(_names(root), key=lambda name: name.split("/"))
-    return tuple(_file(root, base, name) for name in names)
+    return tuple(_file(root, base, name, anywhere) for name in names)
 
 
 def _names(root: Path) -> Iterator[str]:
@@ -226,16 +230,26 @@ def _names(root: Path) -> Iterator[str]:
                     waiting.append((name, depth + 1))
 
 
-def _file(root: Path, base: Path, name: str) -> ModelFile:
+def _file(root: Path, base: Path, name: str, anywhere: tuple[str, ...] = WEIGHED) -> ModelFile:
     path = root / name
     found = path.stat()
     require_regular(path, found)
     real = Path(os.path.realpath(path))
     outside = "" if real.is_relative_to(base) else str(real)
-    if outside and is_of_the_system(outside):
-        # The file would be mounted into the engine's container.
-        raise Failure(Cause.SOURCE_INCOMPLETE, f"{path} is a link to {real}, which is no model's")
+    known = name.endswith(anywhere) or _is_blob(base, real)
+    if outside and (is_of_the_system(outside) or not known):
+        # The file would be mounted into the engine's container, or sent to a host.
+        advice = "Put the file itself there, or name the directory that has the whole model."
+        why = f"{path} is a link to {real}, out of the model's directory"
+        raise Failure(Cause.SOURCE_CORRUPT, why, suggestion=advice)
     return ModelFile(name=name, size=found.st_size, target=require_name(outside) if outside else "")
+
+
+def _is_blob(base: Path, real: Path) -> bool:
+    """Whether a file is one of the same model in the hub client's cache: `snapshots` link to it."""
+    return any(
+        real.is_relative_to(one.parent / "blobs") for one in base.parents if one.name == "snapshots"
+    )
 
 
 def _corrupt(why: str) -> Failure:

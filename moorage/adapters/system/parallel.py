@@ -82,6 +82,9 @@ def _result(context: contextvars.Context, work: Callable[[T], R], item: T) -> R 
 TICK_SECONDS = 0.5
 """Interval between calls of a tick, which reports progress."""
 
+STOP_SECONDS = 5.0
+"""How long to wait for stopped jobs: a read from a silent server may hang."""
+
 Tick = Callable[[], None]
 
 
@@ -111,8 +114,9 @@ def run_all(
     except BaseException:
         stopped.set()
         waiting.clear()
+        until = time.monotonic() + STOP_SECONDS
         for thread in threads:
-            thread.join()
+            thread.join(max(0.0, until - time.monotonic()))
         raise
     return [call.result() for call, _ in calls]
 

@@ -31,7 +31,8 @@ from moorage.adapters.transfer.host_store import (
     HostStore,
     Report,
     Staged,
-    last_report,
+    last_line,
+    report_of,
     workspace_name,
 )
 from moorage.common.failures import Cause, Failure
@@ -214,11 +215,11 @@ def _wait_for_port(container: Container, order: str) -> int:
     start_with_input(container, order)
     until = time.monotonic() + OPEN_SECONDS
     while time.monotonic() < until:
-        if answer := last_report(container):
-            if "port" in answer:
-                return int(answer["port"])
-            why = answer.get("trouble") or answer.get("detail")
-            raise Failure(Cause.RUNTIME_UNAVAILABLE, str(why))
+        if line := last_line(container):
+            answer = report_of(line)
+            if answer.port:
+                return answer.port
+            raise Failure(Cause.RUNTIME_UNAVAILABLE, answer.trouble or answer.detail or "it ended")
         time.sleep(0.1)
     raise Failure(Cause.RUNTIME_UNAVAILABLE, f"it did not listen within {OPEN_SECONDS:g} s")
 

@@ -11,16 +11,17 @@ import atexit
 import contextlib
 import functools
 import hashlib
-import json
 import math
+import os
 import tarfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from docker.errors import APIError, ImageNotFound, NotFound
 from docker.models.containers import Container
+from pydantic import Field, ValidationError
 
 from moorage.adapters.docker.client import (
     DAEMON_ERRORS,
@@ -31,11 +32,14 @@ from moorage.adapters.docker.client import (
 )
 from moorage.adapters.docker.errors import reach_failure
 from moorage.adapters.docker.helper import PYTHON, helper_options, start_with_input
+from moorage.adapters.files.safe_files import open_regular
 from moorage.adapters.hosts.observation import log_of_container
 from moorage.adapters.transfer import bundle, staging_program
 from moorage.adapters.transfer.file_checks import INCOMPLETE
 from moorage.common.failures import Cause, Failure
-from moorage.common.values import Value
+from moorage.common.printable import short
+from moorage.common.strict_json import JsonError, decode
+from moorage.common.values import LARGEST, Value
 from moorage.inventory.access import Access
 from moorage.inventory.model_store import MANIFEST, is_local, model_directory
 from moorage.inventory.survey.probe import STORE
@@ -61,6 +65,9 @@ PIECE = 1 << 20
 
 PROGRAM = bundle(staging_program)
 
+LONGEST_DETAIL = 300
+Size = Annotated[int, Field(ge=0, le=LARGEST)]
+
 
 class Staged(Value):
     """A model staged in a directory on a host.
@@ -73,6 +80,18 @@ class Staged(Value):
     path: str
     brought: dict[str, int]
     helper: str
+
+
+class HelperReport(Value, extra="ignore"):
+    """A line of a helper's output; a host that somebody took over may print anything."""
+
+    done: Size | None = None
+    result: str = ""
+    brought: dict[str, Size] = Field({}, alias="from")
+    cause: Cause | None = None
+    detail: str = ""
+    port: int | None = Field(None, ge=1, le=65535)
+    trouble: str = ""
 
 
 class HostStore:
@@ -96,15 +115,15 @@ class HostStore:
         while True:
             ours = self._begin(name, model, job)
             result = self._watch(name, model, on_progress, until, at_work=ours)
-            if result is None or (not ours and "cause" in result):
+            if result is None or (not ours and result.cause):
                 # Another process's container may fail for reasons of its own: try ours.
                 _must_be_before(until)
                 time.sleep(POLL_SECONDS)
                 continue
-            if "cause" in result:
-                raise Failure(Cause(str(result["cause"])), str(result["detail"]))
+            if result.cause:
+                raise Failure(result.cause, result.detail)
             on_progress(model.bytes_to_stage, model.bytes_to_stage)
-            return Staged(path=path, brought=result.get("from", {}), helper=self._image)
+            return Staged(path=path, brought=result.brought, helper=self._image)
 
     def _begin(self, name: str, model: ResolvedModel, job: str) -> bool:
         """Start the staging program; False = another container already stages the model."""
@@ -140,7 +159,7 @@ class HostStore:
 
     def _watch(
         self, name: str, model: ResolvedModel, on_progress: Report, until: float, *, at_work: bool
-    ) -> dict[str, Any] | None:
+    ) -> HelperReport | None:
         """Poll a container until it exits; a log stream could be cut without notice.
 
         `at_work` says whether the container is known to have run during this call. A container
@@ -151,13 +170,13 @@ class HostStore:
         """
         sending = _Sending(model, workspace_in_container(self._access, model))
         while found := self._find(name):
-            container, report = found
+            container, line = found
             state = container.attrs["State"]
-            if "done" in report:
-                on_progress(int(report["done"]), model.bytes_to_stage)
             if state["Status"] == "exited":
                 _remove(container)
-                return _final_report(state, report) if at_work else None
+                return _final_report(state, report_of(line)) if at_work else None
+            if (done := report_of(line).done) is not None:
+                on_progress(min(done, model.bytes_to_stage), model.bytes_to_stage)
             at_work = True
             if state["Status"] == "created" and not sending.is_active(container):
                 _remove(container)
@@ -166,13 +185,13 @@ class HostStore:
             time.sleep(POLL_SECONDS)
         return None
 
-    def _find(self, name: str) -> tuple[Container, dict[str, Any]] | None:
+    def _find(self, name: str) -> tuple[Container, str] | None:
         """A container and its last line of output; retries a silent host for `LOST_SECONDS`."""
         until = time.monotonic() + LOST_SECONDS
         while True:
             try:
                 container = connect(self._access, ASK_SECONDS).containers.get(name)
-                return container, last_report(container)
+                return container, last_line(container)
             except NotFound:
                 return None
             except (*DAEMON_ERRORS, Failure) as error:
@@ -199,22 +218,39 @@ def workspace_name(access: Access, revision: str) -> str:
     return f"{revision}.{hashlib.sha256(access.address.encode()).hexdigest()[:12]}.partial"
 
 
-def last_report(container: Container) -> dict[str, Any]:
-    """Last line of a program's output; a line that is not JSON comes as `detail`."""
-    lines = log_of_container(container, 1).strip().splitlines()
-    with contextlib.suppress(ValueError):
-        report = json.loads(lines[-1]) if lines else {}
-        return report if isinstance(report, dict) else {}
-    return {"detail": lines[-1][:300]}
+def last_line(container: Container) -> str:
+    """Last line of a container's output; empty while there is none."""
+    return log_of_container(container, 1).strip()
 
 
-def _final_report(state: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
+def report_of(line: str) -> HelperReport:
+    """The report in a line of a helper's output; a line that is not JSON comes as `detail`.
+
+    Raises:
+        Failure: `RUNTIME_UNAVAILABLE` when no helper prints such a report.
+    """
+    if not line:
+        return HelperReport()
+    try:
+        return HelperReport.model_validate(decode(line))
+    except JsonError:
+        return HelperReport(detail=short(line, LONGEST_DETAIL))
+    except ValidationError as error:
+        raise nonsense(line) from error
+
+
+def nonsense(output: str) -> Failure:
+    """The failure for output that no helper prints."""
+    return Failure(Cause.RUNTIME_UNAVAILABLE, f"its helper answers nonsense: {short(output)}")
+
+
+def _final_report(state: dict[str, Any], report: HelperReport) -> HelperReport:
     """The program's report; without one, the program was killed or could not run."""
-    if {"result", "cause"} & report.keys():
+    if report.result or report.cause:
         return report
-    words = (f"ended with {state['ExitCode']}", state.get("Error", ""), report.get("detail", ""))
+    words = (f"ended with {state['ExitCode']}", state.get("Error", ""), report.detail)
     detail = ": ".join(filter(None, words))
-    return {"cause": Cause.INTERRUPTED.value, "detail": f"the staging container {detail}"}
+    return HelperReport(cause=Cause.INTERRUPTED, detail=f"the staging container {detail}")
 
 
 def _remove(container: Container) -> None:
@@ -282,7 +318,8 @@ def parcel(model: ResolvedModel, file: ModelFile, target: str) -> Iterator[bytes
     """A tar of one file as a stream of pieces, to be unpacked at `target`.
 
     Raises:
-        Failure: `SOURCE_INCOMPLETE` when the file cannot be read, or becomes shorter meanwhile.
+        Failure: `SOURCE_INCOMPLETE` when the file cannot be read, or becomes shorter meanwhile,
+            `SOURCE_CORRUPT` when a link has replaced it since it was listed.
     """
     path = Path(file.target or Path(model.path, file.name))
     entry = tarfile.TarInfo(target.lstrip("/"))
@@ -290,7 +327,8 @@ def parcel(model: ResolvedModel, file: ModelFile, target: str) -> Iterator[bytes
     yield entry.tobuf(tarfile.GNU_FORMAT)
     sent = 0
     try:
-        with path.open("rb") as content:
+        with open_regular(path) as content:
+            _require_same(model, file, path, os.fstat(content.fileno()))
             while piece := content.read(min(PIECE, file.size - sent)):
                 sent += len(piece)
                 yield piece
@@ -300,6 +338,13 @@ def parcel(model: ResolvedModel, file: ModelFile, target: str) -> Iterator[bytes
     if sent < file.size:
         raise Failure(Cause.SOURCE_INCOMPLETE, f"{path} became shorter while it was read")
     yield bytes(-file.size % tarfile.BLOCKSIZE + 2 * tarfile.BLOCKSIZE)
+
+
+def _require_same(model: ResolvedModel, file: ModelFile, path: Path, found: os.stat_result) -> None:
+    real = Path(os.path.realpath(path))
+    is_own = str(real) == file.target or real.is_relative_to(os.path.realpath(model.path))
+    if not is_own or not os.path.samestat(found, real.lstat()):
+        raise Failure(Cause.SOURCE_CORRUPT, f"{path} has become a link to {real}")
 
 
 def workspace_in_container(access: Access, model: ResolvedModel) -> str:

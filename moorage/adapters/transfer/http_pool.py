@@ -34,7 +34,8 @@ class HttpPool:
     Args:
         url: URL of the source, which decides where redirects may lead.
         seconds: How long to wait for a connection and for each read.
-        head_seconds: How long the head of an answer, or a whole redirect, may take in total.
+        head_seconds: How long the head of an answer, or a whole redirect or refusal, may take in
+            total.
         proxied: Whether to use the proxies of the environment.
         context: Creates the TLS context when it is first needed.
     """
@@ -88,7 +89,8 @@ class HttpPool:
                 if not target:
                     if at != url and answer.status < 400:
                         self._located[url] = at
-                    answer.lift_deadline()
+                    if answer.status < 400:  # a refusal is read within the deadline
+                        answer.lift_deadline()
                     yield answer
                     return
                 answer.read(LARGEST_REDIRECT)

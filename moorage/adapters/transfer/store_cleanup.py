@@ -2,12 +2,14 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from docker.errors import APIError
 from docker.types import Mount
 from filelock import FileLock, Timeout
+from pydantic import TypeAdapter, ValidationError
 
 from moorage.adapters.docker.client import connect, daemon_failures
 from moorage.adapters.docker.errors import NO_MOUNT
@@ -16,7 +18,8 @@ from moorage.adapters.hosts.remote_host import ask_daemon, helper_image_on
 from moorage.adapters.system.settings import Settings
 from moorage.adapters.transfer import bundle
 from moorage.adapters.transfer import store_program as keeper
-from moorage.adapters.transfer.host_store import staging_name
+from moorage.adapters.transfer.host_store import nonsense, staging_name
+from moorage.common.strict_json import JsonError, decode
 from moorage.engines.installed import CacheSize
 from moorage.inventory.fleet import Fleet, Host
 from moorage.inventory.survey.probe import STORE
@@ -30,6 +33,13 @@ WORK_SECONDS = 4 * 3600
 LISTING = {"list", "caches"}
 """Actions that change nothing."""
 
+ANSWERS: dict[str, Any] = {
+    "list": list[dict[str, Any]],
+    "caches": list[dict[str, Any]],
+    "verify": dict[str, list[str]],
+}
+"""Types of the answers to actions; all others answer with paths."""
+
 ENDED = {"exited", "dead", "removing"}
 """States of containers that no longer need their mounts; a paused container may continue."""
 
@@ -42,14 +52,18 @@ class Store(ABC):
 
     def stored(self, needs: Sequence[Need]) -> tuple[Stored, ...]:
         """Models in the store with their users; raises `Failure` when the host does not answer."""
-        found = [Stored.model_validate({"host": self.host, **one}) for one in self.ask("list")]
+        listed = self.ask("list")
+        with _understood(listed):
+            found = [Stored.model_validate({**one, "host": self.host}) for one in listed]
         return tuple(
             one.model_copy(update={"used_by": tuple(self._users(one, needs))}) for one in found
         )
 
     def caches(self) -> tuple[CacheSize, ...]:
         """Caches that engines keep for their next start; raises `Failure` as `stored` does."""
-        return tuple(CacheSize.model_validate(one) for one in self.ask("caches"))
+        listed = self.ask("caches")
+        with _understood(listed):
+            return tuple(CacheSize.model_validate(one) for one in listed)
 
     @abstractmethod
     def ask(self, action: str, paths: Sequence[str] = ()) -> Any:
@@ -125,7 +139,9 @@ class RemoteStore(Store):
                 if NO_MOUNT not in str(error.explanation):
                     raise
                 return []  # the directory does not exist yet: no model was staged
-        return json.loads(output.splitlines()[-1])
+        line = output.strip().rpartition("\n")[2]
+        with _understood(line):
+            return TypeAdapter(ANSWERS.get(action, list[str])).validate_python(decode(line))
 
     def stored(self, needs: Sequence[Need]) -> tuple[Stored, ...]:
         """Models and users as in any store; users include all containers on the host."""
@@ -151,6 +167,14 @@ class RemoteStore(Store):
         return host == self.host
 
 
+@contextmanager
+def _understood(answer: object) -> Iterator[None]:
+    try:
+        yield
+    except (JsonError, ValidationError) as error:
+        raise nonsense(str(answer)) from error
+
+
 def stores_of(fleet: Fleet, settings: Settings) -> tuple[Store, ...]:
     """The stores of a fleet; this machine's store comes first."""
     here = [host.name for host in fleet.hosts if not host.access.is_remote]
@@ -173,7 +197,7 @@ def prune(
     hidden = {one.path: one for one in going if one.state == StoredState.GOING}
     whole = {one.path + keeper.GOING: one for one in going if one.state != StoredState.GOING}
     paths = [one.path for one in whole.values()]
-    hidden |= {path: whole[path] for path in store.ask("hide", paths)}
+    hidden |= {path: whole[path] for path in store.ask("hide", paths) if path in whole}
     kept = hidden.keys() & {one.path for one in store.stored(needs_now()) if one.used_by}
     store.ask("restore", sorted(kept))
     left = store.ask("remove", sorted(hidden.keys() - kept))

@@ -151,15 +151,16 @@ async def test_bodies_that_wait_have_a_limit_together(sleeper: Sleeper) -> None:
     assert (second.status_code, second.headers["retry-after"]) == (503, "5")
 
 
-async def test_a_request_is_passed_on_as_it_is(sleeper: Sleeper) -> None:
+@pytest.mark.parametrize("sent", ["/v1/rerank?a=1&b=%20", "/v1/%256Coad_lora_adapter", "/v1/a%20b"])
+async def test_a_request_is_passed_on_as_it_is(sleeper: Sleeper, sent: str) -> None:
     sleeper.awake.set()
     deep = b"[" * 100_000
     with TestEngine("woken") as engine:
         sleeper.endpoints = (f"http://127.0.0.1:{engine.port}",)
         async with caller(Doorman(sleeper.wake)) as client:
-            assert (await client.post("/v1/rerank?a=1&b=%20", content=deep)).status_code == 200
+            assert (await client.post(sent, content=deep)).status_code == 200
         [(path, _, body)] = engine.requests
-    assert (path, body) == ("/v1/rerank?a=1&b=%20", deep)
+    assert (path, body) == (sent, deep)
 
 
 async def test_a_body_has_a_limit(sleeper: Sleeper) -> None:

@@ -111,6 +111,7 @@ def test_redirects_in_a_circle_end(hub: Hub, source: Make, asset: Asset) -> None
     "misbehaviour",
     [
         *("drips its body", "drips its headers", "drips its status", "drips chunks"),
+        *("drips its refusal",),
         *("says nothing", "says continue for ever", "sends for ever", "sends headers for ever"),
         *("extends its chunks", "extends each chunk", "sends trailers for ever", "promises 10 GB"),
         *("never ends its status", "ends too soon", "speaks HTTP 0.9", "nests lists"),
@@ -131,7 +132,9 @@ def test_a_listing_has_one_deadline_and_one_limit(misbehaviour: str) -> None:
     tracemalloc.stop()
 
 
-@pytest.mark.parametrize("misbehaviour", ["drips its headers", "says continue for ever"])
+@pytest.mark.parametrize(
+    "misbehaviour", ["drips its headers", "drips its refusal", "says continue for ever"]
+)
 def test_a_file_has_to_begin_in_time(misbehaviour: str, tmp_path: Path) -> None:
     with HostileEngine(misbehaviour) as hub:
         client = HubClient(REPO, hub.url, timeout=5, listing_seconds=0.3, waits=())

@@ -279,9 +279,48 @@ def test_a_custom_engine_needs_a_model_too(tmp_path: Path, monkeypatch: pytest.M
         resolve_anything(write(tmp_path, {"a": b"x", "b": b"y"}))
 
 
-def test_a_link_to_a_file_of_the_system_is_not_followed(root: Path) -> None:
-    (root / "tokenizer.json").unlink(missing_ok=True)
-    (root / "tokenizer.json").symlink_to("/etc/hostname")
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        ("tokenizer.json", "/etc/hostname"),
+        (SHARD, "/etc/hostname"),
+        ("chat_template.jinja", "login"),
+        ("config.json", "login"),
+        ("deep/notes.md", "login"),
+    ],
+)
+def test_a_link_to_what_is_not_the_models_is_not_followed(
+    root: Path, name: str, target: str
+) -> None:
+    login = root.parent / "login"
+    login.write_text("secret")
+    (root / name).parent.mkdir(exist_ok=True)
+    (root / name).unlink(missing_ok=True)
+    (root / name).symlink_to(root.parent / target)
     found = failure(root)
-    assert found.cause is Cause.SOURCE_INCOMPLETE
-    assert "/etc/hostname" in found.detail
+    assert found.cause is Cause.SOURCE_CORRUPT
+    assert f"{root / name} is a link to {root.parent / target}" in found.detail
+
+
+def test_of_files_that_nobody_reads_no_link_leads_out(tmp_path: Path) -> None:
+    root = write(tmp_path / "any", {"a.onnx": b"x"})
+    write(tmp_path, {"login": b"secret"})
+    (root / "b.safetensors").symlink_to(tmp_path / "login")
+    with pytest.raises(Failure, match="is a link to") as caught:
+        resolve_anything(root)
+    assert caught.value.cause is Cause.SOURCE_CORRUPT
+
+
+@pytest.mark.parametrize("own", ["blobs", "elsewhere"])
+def test_a_snapshot_of_the_hubs_cache_links_to_the_blobs_beside_it(
+    tmp_path: Path, own: str
+) -> None:
+    snapshot, blobs = tmp_path / "org--tiny" / "snapshots" / "abc", tmp_path / "org--tiny" / own
+    write(blobs, model())
+    for path in blobs.iterdir():
+        (snapshot / path.name).parent.mkdir(parents=True, exist_ok=True)
+        (snapshot / path.name).symlink_to(path)
+    if own == "blobs":
+        assert resolve(snapshot).weights.bytes == WEIGHT_BYTES
+    else:
+        assert failure(snapshot).cause is Cause.SOURCE_CORRUPT

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 from threading import Event
 
@@ -77,6 +78,16 @@ def test_a_tick_ends_everything_once_the_time_is_over() -> None:
     with pytest.raises(Failure, match=r"waiting took over 0\.02 s") as caught:
         run_all([lambda stopped: stopped.wait(5)], workers=1, tick=deadline(0.02, "waiting"))
     assert caught.value.cause is Cause.DOWNLOAD_TIMEOUT
+
+
+def test_a_job_that_does_not_stop_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("moorage.adapters.system.parallel.STOP_SECONDS", 0.05)
+    release, began = Event(), time.monotonic()
+    deaf = [lambda _stopped: release.wait(5)] * 3
+    with pytest.raises(Failure, match="waiting took over"):
+        run_all(deaf, workers=3, tick=deadline(0.02, "waiting"))
+    assert time.monotonic() - began < 3
+    release.set()
 
 
 def test_who_waits_for_a_lock_ticks_and_may_give_up(tmp_path: Path) -> None:

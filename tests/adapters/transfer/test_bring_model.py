@@ -12,6 +12,7 @@ import pytest
 
 from moorage.adapters.transfer import bring_model as bringing
 from moorage.adapters.transfer.host_store import Staged
+from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import Access
 from moorage.inventory.snapshot import HostSnapshot
 from tests.builders import a_model
@@ -51,6 +52,17 @@ def test_a_neighbour_lends_only_once_the_helper_is_there_that_asks_it(
     delivery = bringing.Delivery(a_model(), TARGET, "/srv/models/models", [], LENDER)
     bringing.bring(delivery, lambda *_: None, deadline_seconds=5, say=print)
     assert done == ["image on gpu-2", "gpu-1 lends", "staging", "gpu-1 ends"]
+
+
+@pytest.mark.parametrize("words", ['{"port": "x"}', '{"port": 99999999}', "[1]", "5", "{}", "x"])
+def test_a_lender_that_answers_nonsense_is_not_asked(
+    monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    monkeypatch.setattr(bringing, "start_with_input", lambda *_: None)
+    monkeypatch.setattr(bringing, "last_line", lambda _: words)
+    with pytest.raises(Failure) as caught:
+        bringing._wait_for_port(None, "")  # type: ignore[arg-type]
+    assert caught.value.cause is Cause.RUNTIME_UNAVAILABLE
 
 
 def test_the_proxies_of_dockers_own_client_go_into_the_job(

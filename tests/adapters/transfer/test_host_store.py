@@ -168,10 +168,50 @@ def test_a_file_that_cannot_be_read_is_no_trouble_of_the_host(tmp_path: Path) ->
     assert caught.value.cause is Cause.SOURCE_INCOMPLETE
 
 
+@pytest.mark.parametrize("target", ["", "shared/a.gguf"])
+def test_a_link_that_was_changed_after_it_was_listed_sends_no_other_file(
+    tmp_path: Path, target: str
+) -> None:
+    root, login = tmp_path / "tiny", tmp_path / "login"
+    listed = tmp_path / (target or "tiny/a.gguf")
+    for folder in (root, listed.parent):
+        folder.mkdir(exist_ok=True)
+    listed.write_bytes(b"model")
+    file = ModelFile(name="a.gguf", size=5, target=str(listed) if target else "")
+    assert b"model" in b"".join(parcel(a_model(path=str(root)), file, "/a.gguf"))
+    login.write_bytes(b"token")
+    listed.unlink()
+    listed.symlink_to(login)
+    with pytest.raises(Failure, match="has become a link to") as caught:
+        list(parcel(a_model(path=str(root)), file, "/a.gguf"))
+    assert caught.value.cause is Cause.SOURCE_CORRUPT
+
+
 def test_a_program_that_cannot_run_says_why(bring: Bring) -> None:
     with pytest.raises(Failure, match="no attribute 'file_digest'") as caught:
         bring(OneContainer("Traceback:\nmodule 'hashlib' has no attribute 'file_digest'", code=1))
     assert caught.value.cause is Cause.INTERRUPTED
+
+
+@pytest.mark.parametrize("code", [0, 1])
+@pytest.mark.parametrize(
+    "words",
+    [
+        '{"done": "much"}',
+        '{"done": -1}',
+        '{"cause": "no-such-cause", "detail": "x"}',
+        '{"cause": "disk-full", "detail": ["x"]}',
+        '{"result": "staged", "from": ["hub"]}',
+        '["result"]',
+        "[" * 100_000,
+    ],
+)
+def test_nonsense_of_a_helper_is_a_failure_of_its_host(bring: Bring, words: str, code: int) -> None:
+    daemon = OneContainer(words, code=code)
+    with pytest.raises(Failure) as caught:
+        bring(daemon)
+    assert caught.value.cause in (Cause.RUNTIME_UNAVAILABLE, Cause.INTERRUPTED)
+    assert daemon.log is None, "the next deploy would find it again"
 
 
 def test_a_forgotten_container_that_cannot_be_removed_is_not_tried_for_ever(

@@ -11,9 +11,10 @@ import pytest
 
 from moorage.adapters.sources.store import Manifest, ModelStore
 from moorage.adapters.system.settings import Settings
-from moorage.adapters.transfer import bundle, file_checks
+from moorage.adapters.transfer import bundle, file_checks, store_cleanup
 from moorage.adapters.transfer import store_program as keeper
-from moorage.adapters.transfer.store_cleanup import OwnStore, RemoteStore, prune, stores_of
+from moorage.adapters.transfer.store_cleanup import OwnStore, RemoteStore, Store, prune, stores_of
+from moorage.common.failures import Cause, Failure
 from moorage.inventory.clusters import RayCluster
 from moorage.inventory.fleet import Fleet, Host
 from moorage.models.source import ModelFile, WeightSummary
@@ -172,6 +173,23 @@ def test_what_is_being_downloaded_is_used(tmp_path: Path, store: OwnStore) -> No
     with ModelStore(tmp_path / "models", "acme/tiny").lock(COMMIT, "weights"):
         (one,) = store.stored(())
     assert one.used_by == ("a download",)
+
+
+@pytest.mark.parametrize(
+    "answer", ["", "no JSON", "{}", "[1]", '[{"path": "a"}]', "[" * 100_000, "9" * 5000]
+)
+def test_nonsense_of_a_host_about_its_store_is_a_failure(
+    monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    monkeypatch.setattr(store_cleanup, "run_helper", lambda *_: f"x\n{answer}\n")
+    monkeypatch.setattr(store_cleanup, "ask_daemon", lambda *_: None)
+    monkeypatch.setattr(store_cleanup, "helper_image_on", lambda *_: "helper:1")
+    host = Host(name="gpu-1", address="ssh://gpu-1", bind="10.0.0.1", store="/srv/models")
+    store = RemoteStore(host, Fleet(hosts=(host,)))
+    for ask in (lambda: Store.stored(store, ()), store.caches, lambda: store.ask("hide", ["a"])):
+        with pytest.raises(Failure, match="its helper answers nonsense") as caught:
+            ask()
+        assert caught.value.cause is Cause.RUNTIME_UNAVAILABLE
 
 
 @pytest.mark.parametrize(
