@@ -100,12 +100,14 @@ async def deploy_model(
     """
     async with flow_context(spec.name, requested_by) as context:
         submission, file_set = current_submission(), current_file_set()
+        target = approved_release()
+        back_to = target.rolled_back_to if target else ""
+        facts = {"applied_from": file_set, "submission": submission, "rolled_back_to": back_to}
         allowed = await require_allowed(spec, fleet, file_set)
         await check_early(spec, allowed)
         while True:
             approval = await require_approval(context, spec, allowed, force=force)
-            facts = {"applied_from": file_set, "submission": submission, "approval": approval}
-            source = ReleaseSource(spec, facts, approved_release())
+            source = ReleaseSource(spec, {**facts, "approval": approval}, target)
             alone = sole_flow(spec.name, context.flow_run_id, fleet=allowed, replaces=True)
             async with alone:
                 if approval:  # it may have taken days

@@ -97,8 +97,11 @@ class ReleaseSource:
     async def is_served_by(self, old: ReleaseRow) -> bool:
         """Whether a release serves this spec at the current revisions of its sources.
 
-        Files that were chosen for it stay chosen as long as they exist.
+        Files that were chosen for it stay chosen as long as they exist. An earlier release serves
+        only itself, whatever its sources have become.
         """
+        if self.target:
+            return old.id == self.target.id
         if old.spec_digest != self.spec.digest:
             return False
         chosen = old.release.files if old.release else None

@@ -232,17 +232,16 @@ def granted(models: Sequence[str], approval: str) -> AbstractContextManager[None
 
 
 @contextmanager
-def granted_as_it_ran(release: Release, *, in_place: bool = False) -> Iterator[None]:
+def granted_as_it_ran(release: Release) -> Iterator[None]:
     """Let the flows of this block deploy a release again without asking, exactly as it ran.
 
-    This is for models that need approval: nothing that has moved since comes along. So it is for
-    one that takes the place of its own restart (`in_place`).
+    Nothing that has moved since comes along, so nobody has to agree.
     """
     needs_approval = release.spec.redeploy.approval == Approval.REQUIRED
     approval = release.approval or f"{release.id} ran before"
     with (
         granted([release.model], approval) if needs_approval else nullcontext(),
-        variable_scope(_approved, release) if needs_approval or in_place else nullcontext(),
+        variable_scope(_approved, release),
     ):
         yield
 

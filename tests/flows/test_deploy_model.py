@@ -250,6 +250,7 @@ async def deployed(monkeypatch: pytest.MonkeyPatch, *approvals: str, spec: Model
 
     async def roll_out(_: Any, source: ReleaseSource, *__: object) -> Release:
         again = f", exactly {source.target.id}" if source.target else ""
+        again += f" as {source.facts['rolled_back_to']}" if source.facts["rolled_back_to"] else ""
         done.append(f"roll out: {source.facts['approval']}{again}")
         return a_release()
 
@@ -286,9 +287,10 @@ async def test_a_model_without_approval_is_deployed_at_once(
     assert done == ["policy", "approval", "lock", "roll out: "]
 
 
-async def test_what_was_approved_before_is_deployed_again_exactly_as_it_ran(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(("back_to", "expected"), [("", ""), ("tiny.v0", " as tiny.v0")])
+async def test_a_repair_deploys_exactly_what_ran_and_a_rollback_stays_one(
+    monkeypatch: pytest.MonkeyPatch, back_to: str, expected: str
 ) -> None:
-    with granted_as_it_ran(a_release(spec=CAREFUL)):
+    with granted_as_it_ran(a_release(spec=CAREFUL, rolled_back_to=back_to)):
         done = await deployed(monkeypatch, "by ann", spec=CAREFUL)
-    assert done[-1] == "roll out: by ann, exactly tiny.v1"
+    assert done[-1] == f"roll out: by ann, exactly tiny.v1{expected}"
