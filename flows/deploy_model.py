@@ -32,9 +32,8 @@ from moorage.releases.release_row import ReleaseRow, replaceable
 from moorage.releases.requester import Claim
 from moorage.releases.states import ReleaseState
 from moorage.reports.form_parameters import THIS_MACHINE, FleetParameter, SpecParameter
-from moorage.spec import Approval
 from tasks.acceptance import acceptance
-from tasks.compare import serving, sole_flow, superseded_since
+from tasks.compare import needs_approval, serving, sole_flow, superseded_since
 from tasks.image import image_drift, pull_image
 from tasks.journal import failure_of, tell
 from tasks.launch import AcceleratorStartLock, correct, launch
@@ -128,7 +127,7 @@ async def _deploy_alone(
     if old and healthy and not force and await source.is_served_by(old):
         await revise(old, spec)
         return ending(unchanged(old, await image_drift(old, fleet)))
-    if spec.redeploy.approval == Approval.REQUIRED and not source.facts["approval"]:
+    if not source.facts["approval"] and await needs_approval(spec):
         return None
     release = await roll_out(context, source, fleet, old)
     return Completed(message=announcement(release), data=release)

@@ -31,6 +31,9 @@ from tasks.journal import Journal
 from tasks.policy import granted_as_it_ran
 from tasks.release import ReleaseDraft
 from tests.builders import a_container, a_plan, a_profile, a_release, a_row, a_spec
+from tests.tasks.test_compare import CAREFUL, ran
+
+pytestmark = pytest.mark.usefixtures("own_home")
 
 LENGTH = "--max-model-len"
 REFUSES = Failure(
@@ -228,9 +231,6 @@ def test_a_canary_is_watched_before_the_rest_starts(
     assert [what for what, *_ in steps_done.done] == expected
 
 
-CAREFUL = a_spec(redeploy={"approval": "required"})
-
-
 async def deployed(monkeypatch: pytest.MonkeyPatch, *approvals: str, spec: ModelSpec) -> list[str]:
     """The steps of a deploy that another release has overtaken while it waited for the lock."""
     done, given = list[str](), iter(approvals)
@@ -273,6 +273,14 @@ async def test_what_needs_approval_by_now_is_not_deployed_without_it(
     done = await deployed(monkeypatch, "", "by ann", spec=CAREFUL)
     first, then = ["policy", "approval", "lock"], ["approval", "lock", "policy"]
     assert done == [*first, *then, "roll out: by ann"]
+
+
+async def test_a_spec_without_the_requirement_is_not_deployed_over_one_that_has_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ran(spec=CAREFUL)
+    done = await deployed(monkeypatch, "", "by ann", spec=a_spec(context=512))
+    assert done[-1] == "roll out: by ann"
 
 
 async def test_the_policy_is_asked_again_after_an_approval(monkeypatch: pytest.MonkeyPatch) -> None:
