@@ -32,9 +32,8 @@ from moorage.releases.release_row import ReleaseRow, replaceable
 from moorage.releases.requester import Claim
 from moorage.releases.states import ReleaseState
 from moorage.reports.form_parameters import THIS_MACHINE, FleetParameter, SpecParameter
-from moorage.spec import Approval
 from tasks.acceptance import acceptance
-from tasks.compare import serving, sole_flow, superseded_since
+from tasks.compare import needs_approval, serving, sole_flow, superseded_since
 from tasks.image import image_drift, pull_image
 from tasks.journal import failure_of, tell
 from tasks.launch import AcceleratorStartLock, correct, launch
@@ -100,12 +99,14 @@ async def deploy_model(
     """
     async with flow_context(spec.name, requested_by) as context:
         submission, file_set = current_submission(), current_file_set()
+        target = approved_release()
+        back_to = target.rolled_back_to if target else ""
+        facts = {"applied_from": file_set, "submission": submission, "rolled_back_to": back_to}
         allowed = await require_allowed(spec, fleet, file_set)
         await check_early(spec, allowed)
         while True:
             approval = await require_approval(context, spec, allowed, force=force)
-            facts = {"applied_from": file_set, "submission": submission, "approval": approval}
-            source = ReleaseSource(spec, facts, approved_release())
+            source = ReleaseSource(spec, {**facts, "approval": approval}, target)
             alone = sole_flow(spec.name, context.flow_run_id, fleet=allowed, replaces=True)
             async with alone:
                 if approval:  # it may have taken days
@@ -126,7 +127,7 @@ async def _deploy_alone(
     if old and healthy and not force and await source.is_served_by(old):
         await revise(old, spec)
         return ending(unchanged(old, await image_drift(old, fleet)))
-    if spec.redeploy.approval == Approval.REQUIRED and not source.facts["approval"]:
+    if not source.facts["approval"] and await needs_approval(spec):
         return None
     release = await roll_out(context, source, fleet, old)
     return Completed(message=announcement(release), data=release)

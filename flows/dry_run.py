@@ -26,10 +26,10 @@ from moorage.policy.request import Submission
 from moorage.releases.release import Release
 from moorage.releases.release_row import ReleaseRow, replaceable
 from moorage.reports.operations_report import changing, reconcile_summary
-from moorage.spec import Approval, ModelSpec, OnDrift
+from moorage.spec import ModelSpec, OnDrift
 from moorage.spec.patterns import AUTO_FILES
 from tasks.analyze import choose_files, derive, find_quantizations, lacking_room, resolve
-from tasks.compare import serving
+from tasks.compare import needs_approval, serving
 from tasks.context import ledger
 from tasks.image import choose_image, image_drift
 from tasks.journal import Journal, separate_journal
@@ -97,8 +97,11 @@ class ReleaseSource:
     async def is_served_by(self, old: ReleaseRow) -> bool:
         """Whether a release serves this spec at the current revisions of its sources.
 
-        Files that were chosen for it stay chosen as long as they exist.
+        Files that were chosen for it stay chosen as long as they exist. An earlier release serves
+        only itself, whatever its sources have become.
         """
+        if self.target:
+            return old.id == self.target.id
         if old.spec_digest != self.spec.digest:
             return False
         chosen = old.release.files if old.release else None
@@ -177,10 +180,10 @@ async def require_approval(
     Raises:
         Failure: When nobody approved, or the model cannot be deployed at all.
     """
-    if spec.redeploy.approval != Approval.REQUIRED:
-        return ""
     if given := given_approval(spec.name):
         return given
+    if not await needs_approval(spec):
+        return ""
     with separate_journal() as journal, allowed_scope(fleet):
         apart = RunContext(journal, context.flow_run_id, context.begun)
         planned = await plan_deploy(apart, spec, fleet)

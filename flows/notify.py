@@ -1,5 +1,8 @@
 """Notify a person: the flow that automations run when an event needs one."""
 
+import asyncio
+import re
+
 import httpx
 from prefect import flow, get_run_logger
 from prefect.blocks.abstract import NotificationBlock, NotificationError
@@ -10,6 +13,9 @@ from prefect.states import Completed
 from flows.flow_context import NO_RESULT, keep_result
 from moorage.adapters.secrets import redact
 from moorage.common.failures import Cause, Failure
+
+PAUSES_SECONDS: tuple[float, ...] = (5.0, 15.0, 40.0)
+"""Pauses between attempts to send a message. Longer ones would keep places from other runs."""
 
 
 @flow(name="notify", flow_run_name="notify: {subject}", **NO_RESULT)
@@ -36,16 +42,28 @@ async def notify(subject: str, body: str, block: str = "") -> State[None]:
 
 async def _send(channel: NotificationBlock, block: str, subject: str, body: str) -> None:
     """Send a message; Prefect itself only logs that a service did not take it."""
-    try:
-        with channel.raise_on_failure():
-            if (sending := channel.notify(body, subject)) is not None:
-                await sending
-    except (NotificationError, httpx.HTTPError) as error:
-        raise Failure(
-            Cause.BAD_SETTING,
-            f"block {block}: the message was not sent: {_reason(error)}",
-            suggestion="Check the block in Prefect, and that this machine reaches its service.",
-        ) from None
+    for pause in (*PAUSES_SECONDS, None):
+        try:
+            with channel.raise_on_failure():
+                if (sending := channel.notify(body, subject)) is not None:
+                    await sending
+            return
+        except (NotificationError, httpx.HTTPError) as error:
+            reason = f"block {block}: the message was not sent: {_reason(error)}"
+            if pause is None or not _may_pass(error):
+                advice = "Check the block in Prefect, and that this machine reaches its service."
+                raise Failure(Cause.BAD_SETTING, reason, suggestion=advice) from None
+        get_run_logger().info("%s; once more in %g s", reason, pause)
+        await asyncio.sleep(pause)
+
+
+def _may_pass(error: NotificationError | httpx.HTTPError) -> bool:
+    """Whether sending again may help: the service did not refuse the message."""
+    if isinstance(error, httpx.HTTPStatusError):
+        codes = [error.response.status_code]
+    else:  # Apprise logs the status of a service that answered
+        codes = [int(one) for one in re.findall(r"error=(\d{3})", getattr(error, "log", ""))]
+    return not codes or any(code == 429 or code >= 500 for code in codes)
 
 
 def _reason(error: NotificationError | httpx.HTTPError) -> str:

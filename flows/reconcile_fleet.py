@@ -125,9 +125,9 @@ def _as_deploy(restart: ActionOutcome) -> Action:
 
 
 async def _replace(action: Action, fleet: Fleet, *, in_place: bool = False) -> ActionOutcome:
-    """Deploy a model again; the new release supersedes the old one.
+    """Deploy a model again as it ran; the new release supersedes the old one.
 
-    With `in_place` as it ran, where it was; elsewhere only if its spec lets it move.
+    With `in_place` where it was; elsewhere only if its spec lets it move.
     """
     release = await in_thread(count_replacement, action)
     if release is None:
@@ -136,9 +136,9 @@ async def _replace(action: Action, fleet: Fleet, *, in_place: bool = False) -> A
     hosts = fleet.model_copy(update={"avoid": (*fleet.avoid, *avoid)})
     begin = deployment(release.spec, hosts, release.applied_from)
     on_record = recorded_scope(release.submission, hosts)
-    # If it asked, no model would be reconciled while a person thinks.
-    as_it_ran = granted_as_it_ran(release, in_place=in_place)
-    with decision_scope(release.id), on_record, as_it_ran:
+    # If it asked, no model would be reconciled while a person thinks. What has moved since is left
+    # to redeploys, which follow the model's policy.
+    with decision_scope(release.id), on_record, granted_as_it_ran(release):
         state = with_result(await begin())
     if not state.is_completed():
         return ActionOutcome(action=action, done=False, summary=f"failed: {state.message}")

@@ -15,7 +15,13 @@ from tasks.addresses import follow
 from tasks.compare import sole_flow
 from tasks.context import ledger
 from tasks.image import registries_scope
-from tasks.policy import channel_scope, recorded_scope, require_allowed, settled_fleet
+from tasks.policy import (
+    channel_scope,
+    recorded_scope,
+    require_allowed,
+    require_allowed_size,
+    settled_fleet,
+)
 from tasks.sleep import sleeping_release, wake
 from tasks.survey import survey
 
@@ -51,7 +57,7 @@ async def wake_model(
 
 
 async def _allowed_fleet(row: ReleaseRow, fleet: Fleet) -> Fleet:
-    """Check the policy for its spec, for the channel through which it was submitted.
+    """Check the policy for its spec and place, for the channel through which it was submitted.
 
     Where neither run nor site names a fleet, the hosts of its record are checked in the same way.
     """
@@ -60,6 +66,8 @@ async def _allowed_fleet(row: ReleaseRow, fleet: Fleet) -> Fleet:
     if fleet == Fleet() and release.hosts:
         with channel_scope(submission.channel):
             fleet = await settled_fleet(Fleet(hosts=release.hosts))
+    if release.placement:
+        await require_allowed_size(release.spec, release.placement, submission)
     with recorded_scope(submission, fleet):
         return await require_allowed(release.spec, fleet)
 

@@ -164,6 +164,18 @@ def decision_scope(release: str) -> AbstractContextManager[None]:
 
 
 @threaded
+def needs_approval(spec: ModelSpec) -> bool:
+    """Whether a deploy needs a person's approval, by its spec or that of what serves or sleeps.
+
+    A flow that decided on a release before has asked for what that needs.
+    """
+    own = ledger().releases
+    rows = () if _decided.get() else (own.running(spec.name), own.asleep(spec.name))
+    specs = (spec, *(row.release.spec for row in rows if row and row.release))
+    return any(one.redeploy.needs_approval for one in specs)
+
+
+@threaded
 def superseded_since(model: str) -> str:
     """Why an earlier decision to deploy is out of date; empty = it is not, or there was none.
 

@@ -6,7 +6,7 @@ API can claim to be the command line. Every other flow counts as begun through t
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
 
@@ -34,7 +34,7 @@ from moorage.policy.request import Channel, PolicyRefused, Submission, Usage, Vi
 from moorage.policy.rules import Rules
 from moorage.releases.release import Release
 from moorage.releases.states import SERVING, UNFINISHED
-from moorage.spec import AdapterSpec, Approval, ModelSpec
+from moorage.spec import AdapterSpec, ModelSpec
 from tasks.context import ledger, settings
 from tasks.journal import journal
 
@@ -232,18 +232,14 @@ def granted(models: Sequence[str], approval: str) -> AbstractContextManager[None
 
 
 @contextmanager
-def granted_as_it_ran(release: Release, *, in_place: bool = False) -> Iterator[None]:
+def granted_as_it_ran(release: Release) -> Iterator[None]:
     """Let the flows of this block deploy a release again without asking, exactly as it ran.
 
-    This is for models that need approval: nothing that has moved since comes along. So it is for
-    one that takes the place of its own restart (`in_place`).
+    Nothing that has moved since comes along, so nobody has to agree.
     """
-    needs_approval = release.spec.redeploy.approval == Approval.REQUIRED
+    models = [release.model] if release.spec.redeploy.needs_approval else []
     approval = release.approval or f"{release.id} ran before"
-    with (
-        granted([release.model], approval) if needs_approval else nullcontext(),
-        variable_scope(_approved, release) if needs_approval or in_place else nullcontext(),
-    ):
+    with granted(models, approval), variable_scope(_approved, release):
         yield
 
 

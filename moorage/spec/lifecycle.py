@@ -55,6 +55,11 @@ class RedeploySpec(InputValue):
         description="How long it waits; then the deployment is refused.",
     )
 
+    @property
+    def needs_approval(self) -> bool:
+        """Whether a person has to agree to what is deployed."""
+        return self.approval == Approval.REQUIRED
+
 
 class ReplaceStrategy(StrEnum):
     """Ways to replace what serves."""

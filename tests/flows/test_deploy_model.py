@@ -31,6 +31,9 @@ from tasks.journal import Journal
 from tasks.policy import granted_as_it_ran
 from tasks.release import ReleaseDraft
 from tests.builders import a_container, a_plan, a_profile, a_release, a_row, a_spec
+from tests.tasks.test_compare import CAREFUL, ran
+
+pytestmark = pytest.mark.usefixtures("own_home")
 
 LENGTH = "--max-model-len"
 REFUSES = Failure(
@@ -228,9 +231,6 @@ def test_a_canary_is_watched_before_the_rest_starts(
     assert [what for what, *_ in steps_done.done] == expected
 
 
-CAREFUL = a_spec(redeploy={"approval": "required"})
-
-
 async def deployed(monkeypatch: pytest.MonkeyPatch, *approvals: str, spec: ModelSpec) -> list[str]:
     """The steps of a deploy that another release has overtaken while it waited for the lock."""
     done, given = list[str](), iter(approvals)
@@ -250,6 +250,7 @@ async def deployed(monkeypatch: pytest.MonkeyPatch, *approvals: str, spec: Model
 
     async def roll_out(_: Any, source: ReleaseSource, *__: object) -> Release:
         again = f", exactly {source.target.id}" if source.target else ""
+        again += f" as {source.facts['rolled_back_to']}" if source.facts["rolled_back_to"] else ""
         done.append(f"roll out: {source.facts['approval']}{again}")
         return a_release()
 
@@ -274,6 +275,14 @@ async def test_what_needs_approval_by_now_is_not_deployed_without_it(
     assert done == [*first, *then, "roll out: by ann"]
 
 
+async def test_a_spec_without_the_requirement_is_not_deployed_over_one_that_has_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ran(spec=CAREFUL)
+    done = await deployed(monkeypatch, "", "by ann", spec=a_spec(context=512))
+    assert done[-1] == "roll out: by ann"
+
+
 async def test_the_policy_is_asked_again_after_an_approval(monkeypatch: pytest.MonkeyPatch) -> None:
     done = await deployed(monkeypatch, "by ann", spec=CAREFUL)
     assert done == ["policy", "approval", "lock", "policy", "roll out: by ann"]
@@ -286,9 +295,10 @@ async def test_a_model_without_approval_is_deployed_at_once(
     assert done == ["policy", "approval", "lock", "roll out: "]
 
 
-async def test_what_was_approved_before_is_deployed_again_exactly_as_it_ran(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(("back_to", "expected"), [("", ""), ("tiny.v0", " as tiny.v0")])
+async def test_a_repair_deploys_exactly_what_ran_and_a_rollback_stays_one(
+    monkeypatch: pytest.MonkeyPatch, back_to: str, expected: str
 ) -> None:
-    with granted_as_it_ran(a_release(spec=CAREFUL)):
+    with granted_as_it_ran(a_release(spec=CAREFUL, rolled_back_to=back_to)):
         done = await deployed(monkeypatch, "by ann", spec=CAREFUL)
-    assert done[-1] == "roll out: by ann, exactly tiny.v1"
+    assert done[-1] == f"roll out: by ann, exactly tiny.v1{expected}"

@@ -19,6 +19,7 @@ from moorage.releases.states import ReleaseState
 from tasks.context import ledger
 from tests.builders import REVISION, a_claim, a_fleet, a_host, a_placement, a_release, a_spec
 from tests.policies import written_policy
+from tests.tasks.test_compare import ran
 
 S = ReleaseState
 SPEC = a_spec(schedule={"awake": "0 7 * * *"})
@@ -108,6 +109,24 @@ async def test_hosts_that_a_run_may_not_bring_any_more_wake_nothing(surveyed: li
     fall_asleep(Host.model_validate(ONE), channel=Channel.API)
     assert "`api.own_fleet`" in await wake_on_time()
     assert surveyed == []
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ("accelerators: 0", "`api.accelerators`"),
+        ("owner_accelerators: 0", "`api.owner_accelerators`"),
+        ("owner_accelerators: 1", "serves again"),
+    ],
+)
+async def test_a_wake_keeps_to_the_limits_with_what_it_held(
+    surveyed: list[Fleet], tmp_path: Path, limits: str, said: str
+) -> None:
+    written_policy(tmp_path / "deployments" / "policy.yaml", f"api: {{own_fleet: true, {limits}}}")
+    submission, placement = Submission(channel=Channel.API), a_placement(SPEC, a_host())
+    ran(S.STOPPING, S.ASLEEP, spec=SPEC, submission=submission, placement=placement)
+    assert said in await wake_on_time()
+    assert bool(surveyed) == ("again" in said)
 
 
 @pytest.mark.usefixtures("surveyed")

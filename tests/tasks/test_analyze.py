@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -101,6 +102,16 @@ async def test_a_rollback_takes_the_recorded_files_without_a_choice(hub: Hub) ->
         found = await source.resolve_and_derive(unwanted, "")
     assert (found.files, found.spec.files) == (MADE, MIDDLE)
     assert [file.name for file in found.model.files] == ["README.md", MIDDLE]
+
+
+async def test_a_repair_of_what_is_well_by_now_takes_no_moved_branch(hub: Hub) -> None:
+    spec, revision = a_spec(source=f"hf://{PLAIN}"), hub.branches[PLAIN]["main"]
+    old = a_row(a_release(spec=spec, revision=revision))
+    hub.push(PLAIN, {"README.md": b"moved"})
+    with journal():
+        source = ReleaseSource(spec, {}, old.release)
+        assert await source.is_served_by(old)
+        assert (await source.resolve_and_derive(AsyncMock(), "")).model.revision == revision
 
 
 async def test_several_models_in_one_place_are_refused(hub: Hub) -> None:

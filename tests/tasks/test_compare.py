@@ -15,9 +15,9 @@ from moorage.operations.reconcile.actions import Action, ActionKind, ActionOutco
 from moorage.readiness.protocol import Readiness
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import ReleaseState
-from moorage.spec import RuntimeName
+from moorage.spec import ModelSpec, RuntimeName
 from tasks import compare
-from tasks.compare import decision_scope, superseded_since
+from tasks.compare import decision_scope, needs_approval, superseded_since
 from tasks.context import ledger
 from tasks.policy import approved_release, given_approval
 from tests.builders import REVISION, a_host, a_placement, a_plan, a_release, a_spec, a_workload
@@ -99,7 +99,7 @@ async def test_reconciling_does_not_bring_back_what_was_retired_while_it_waited_
 
 
 @pytest.mark.parametrize("needed", [True, False])
-async def test_reconciling_asks_nobody_and_brings_nothing_that_was_not_approved(
+async def test_reconciling_asks_nobody_and_brings_nothing_that_has_moved(
     monkeypatch: pytest.MonkeyPatch, needed: bool
 ) -> None:
     spec = a_spec(redeploy={"approval": "required"} if needed else {})
@@ -113,7 +113,7 @@ async def test_reconciling_asks_nobody_and_brings_nothing_that_was_not_approved(
     about = {"model": "tiny", "release": old, "state": S.RUNNING, "reason": "it died"}
     await reconcile_fleet._replace(Action(kind=ActionKind.REPLACE, **about), Fleet())
     release = ledger().releases.get(old).release
-    assert seen == ([f"{old} ran before", release] if needed else ["", None])
+    assert seen == [f"{old} ran before" if needed else "", release]
 
 
 @pytest.mark.parametrize("elsewhere", [True, False])
@@ -139,6 +139,28 @@ async def test_what_a_host_has_lost_is_deployed_as_it_ran_and_only_moves_if_it_m
     await reconcile_fleet._replace(deploy, fleet, in_place=True)
     release = ledger().releases.get(old).release
     assert seen == [frozenset() if elsewhere else {"gpu-2"}, release, ""]
+
+
+CAREFUL = a_spec(redeploy={"approval": "required"})
+
+
+@pytest.mark.parametrize(
+    ("spec", "served", "states", "needed"),
+    [
+        (a_spec(), a_spec(), (), False),
+        (CAREFUL, a_spec(), (), True),
+        (a_spec(context=512), CAREFUL, (), True),
+        (a_spec(context=512), CAREFUL, (S.STOPPING, S.ASLEEP), True),
+        (a_spec(context=512), CAREFUL, (S.STOPPING, S.STOPPED), False),
+    ],
+)
+async def test_who_leaves_the_approval_out_of_a_spec_needs_that_of_what_it_replaces(
+    spec: ModelSpec, served: ModelSpec, states: tuple[ReleaseState, ...], needed: bool
+) -> None:
+    release = ran(*states, spec=served)
+    assert await needs_approval(spec) == needed
+    with decision_scope(release):  # who decided on it has asked
+        assert await needs_approval(spec) == (spec == CAREFUL)
 
 
 @pytest.fixture(params=[Cause.RUNTIME_UNAVAILABLE])

@@ -13,7 +13,7 @@ from moorage.operations.redeploy.drift import Drift, DriftKind, decide, has_fail
 from moorage.policy.request import Channel, Submission
 from moorage.releases.release import Release
 from moorage.releases.requester import one_line
-from moorage.spec import Approval, ModelSpec, OnDrift
+from moorage.spec import ModelSpec, OnDrift
 
 
 class ModelOutcome(StrEnum):
@@ -114,6 +114,7 @@ class Intent(Value):
         applied_from: Set of files that it belongs to; a redeploy keeps it.
         why: The changes, or why it is deployed without any.
         takes_an_image: Whether the tag of its image has moved.
+        needs_approval: Whether a person has to approve the redeploy.
         failure: Outcome if its drifts could not be found; None = they were found.
     """
 
@@ -124,17 +125,13 @@ class Intent(Value):
     action: OnDrift = OnDrift.NEVER
     why: str = ""
     takes_an_image: bool = False
+    needs_approval: bool = False
     failure: Redeployed | None = None
 
     @property
     def model(self) -> str:
         """The model's name."""
         return self.spec.name
-
-    @property
-    def needs_approval(self) -> bool:
-        """Whether a person has to approve the redeploy."""
-        return self.spec.redeploy.approval == Approval.REQUIRED
 
     @property
     def as_it_is(self) -> Redeployed:
@@ -202,6 +199,8 @@ def intent_of(
         action=action,
         why=why,
         takes_an_image=any(drift.kind == DriftKind.IMAGE for drift in drifts),
+        # A file from which the requirement was taken does not take it from what serves.
+        needs_approval=spec.redeploy.needs_approval or release.spec.redeploy.needs_approval,
     )
 
 

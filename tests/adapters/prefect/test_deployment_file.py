@@ -15,6 +15,7 @@ from ruamel.yaml import YAML
 
 from moorage.adapters.files.specs import load_spec
 from moorage.adapters.prefect.deployment_file import deployments_of
+from moorage.adapters.prefect.events import ASKED, DRIFTED, STOPPED_EARLY, TIMED_OUT
 from moorage.common.failures import Cause, Failure
 from moorage.spec import ModelSpec
 from tests.e2e.workplace import REPOSITORY
@@ -127,6 +128,8 @@ def test_what_acts_by_itself_is_switched_off_and_what_only_tells_is_on(
     # The server fills them in: here they must not be taken for ours.
     assert "event.payload.model" in str(died.parameters)
     assert "event.payload.text" in str(notified.parameters)
+    [trigger] = ENTRIES["notify"]["triggers"]
+    assert {*trigger["expect"]} == {ASKED, TIMED_OUT, DRIFTED, STOPPED_EARLY}
 
 
 @pytest.mark.parametrize("name", ["deploy", "retire"])

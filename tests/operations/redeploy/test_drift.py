@@ -21,7 +21,7 @@ from moorage.operations.redeploy.drift import (
 )
 from moorage.operations.redeploy.intent import Intent, ModelOutcome, intent_of, question_of
 from moorage.releases.release import FailureRecord, Release
-from moorage.spec import OnDrift, RedeploySpec
+from moorage.spec import Approval, OnDrift, RedeploySpec
 from tests.builders import REVISION, a_release, a_spec, an_image
 
 OTHER = "b" * 40
@@ -143,6 +143,16 @@ class TestIntended:
         assert watched.why.startswith("was rolled back to tiny.v0; moved branch")
         intent = intent_of(release, spec, [a_drift()], by_policy=False, force=False)
         assert intent.action == OnDrift.REDEPLOY
+
+    @pytest.mark.parametrize("serves", Approval)
+    @pytest.mark.parametrize("file", Approval)
+    def test_a_file_does_not_take_the_approval_from_what_serves(
+        self, serves: Approval, file: Approval
+    ) -> None:
+        release = a_release(spec=a_spec(redeploy={"approval": serves}))
+        spec = a_spec(redeploy={"approval": file})
+        one = intent_of(release, spec, [a_drift()], by_policy=False, force=False)
+        assert one.needs_approval == (Approval.REQUIRED in (serves, file))
 
     def test_a_policy_does_not_repeat_a_change_with_which_the_engine_has_failed(self) -> None:
         one = by_policy([a_drift()], tried(revision=OTHER))
