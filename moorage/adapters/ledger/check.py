@@ -41,7 +41,7 @@ DECODERS: Mapping[Table, Decode] = {
     tables.TRANSITION_LOG: lambda row: transition_of(row, ""),
     tables.CLAIMS: lambda row: claim_of(row[1:], pending=False),
     tables.WORKLOADS: lambda row: workload_of(row.release, row.workload),
-    tables.LOCKS: lambda row: (Owner.model_validate(row.owner), float(row.expires_at)),
+    tables.LOCKS: lambda row: (Owner.from_record(row.owner), float(row.expires_at)),
     tables.REPAIRS: record_of,
     tables.SIGHTINGS: lambda row: row.unseen_since.utcoffset(),
     tables.HOSTS: lambda row: ("".join((row.name, row.machine, row.address)), capacities_of(row)),

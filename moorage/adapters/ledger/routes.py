@@ -161,7 +161,7 @@ def _route(rows: list[Any]) -> Route:
         base_path=next(filter(None, (*paths, first.planned_path)), OPENAI),
         adapters=tuple(sorted(filter(None, names))),
         since=first.created_at,
-        canary=Canary.model_validate(first.canary) if first.canary else None,
+        canary=Canary.from_record(first.canary) if first.canary else None,
         keep_alive=first.spec.get("keep_alive", NEVER),
         routing=Routing(first.spec.get("routing", Routing.LEAST_REQUEST)),
         timeout_seconds=first.spec.get("timeout_seconds", 0),
