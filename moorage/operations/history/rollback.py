@@ -13,13 +13,14 @@ from moorage.common.units import counted
 from moorage.engines.flags import Flag
 from moorage.engines.launch import ContainerSpec, LaunchPlan
 from moorage.inventory.model_store import HUB
+from moorage.inventory.snapshot import FleetSnapshot, Program
 from moorage.models.pin import AssetRole
 from moorage.models.source import ResolvedModel
 from moorage.operations.history.changes import by_seat
 from moorage.releases.release import Release
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import DEPLOYED
-from moorage.spec import ModelSpec
+from moorage.spec import ModelSpec, RuntimeName
 from moorage.spec.tokenize import is_option
 
 
@@ -185,6 +186,27 @@ def replanned(
     )
     kept = {"containers": containers, "checked_against": recorded.checked_against}
     return fresh.model_copy(update={**kept, "warnings": notes})
+
+
+def with_programs_of(plan: LaunchPlan, fleet: FleetSnapshot) -> FleetSnapshot:
+    """A fleet with the programs that a plan started as processes, whatever is installed now.
+
+    Program and version are of the place: where they differ, a rollback takes today's.
+    """
+    started = {
+        one.host: Program(
+            engine=plan.engine, path=one.command[0].tokens[0], version=plan.engine_version
+        )
+        for one in plan.containers
+        if one.runtime == RuntimeName.PROCESS and not one.command[0].written
+    }
+    hosts = tuple(
+        host.model_copy(update={"programs": (started[host.name], *host.programs)})
+        if host.name in started
+        else host
+        for host in fleet.hosts
+    )
+    return fleet.model_copy(update={"hosts": hosts})
 
 
 def _container(old: ContainerSpec, base: ContainerSpec, fresh: ContainerSpec) -> ContainerSpec:
