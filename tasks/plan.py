@@ -10,7 +10,7 @@ from moorage.engines.registry import ENGINES
 from moorage.engines.schema.check import ArgumentCheck
 from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
-from moorage.operations.history.rollback import replanned
+from moorage.operations.history.rollback import replanned, with_programs_of
 from moorage.placement.placement import Placed
 from moorage.placement.replacement import missing_parts
 from moorage.releases.release import Release
@@ -47,7 +47,8 @@ def plan_release(
         return fresh
     before, recorded, then = target.placement, target.plan, None
     if not missing_parts(before.seats, placed.snapshot):
-        then = plan_release(placed.placed(before, placed.snapshot, target.id), image)
+        fleet = with_programs_of(recorded, placed.snapshot)
+        then = plan_release(placed.placed(before, fleet, target.id), image)
     version, now = recorded.engine_version, fresh.engine_version
     note = f"{target.id} ran {recorded.engine} {version}; {now} is installed now"
     return replanned(recorded, then, fresh, note if version and now and version != now else "")

@@ -66,6 +66,15 @@ class Value(BaseModel):
         """A value with all defaults. Unlike a call of the class, it builds no validator."""
         return super().model_construct()
 
+    @classmethod
+    def from_record(cls, written: Any) -> Self:
+        """A value that the ledger holds, which a newer moorage may have written.
+
+        What was accepted once stays readable, and fields that are not known here are left out, also
+        those of nested values: in a shared ledger machines may have different versions of moorage.
+        """
+        return cls.model_validate(written, context=RECORDED, extra="ignore")
+
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy with some fields replaced, unchecked: faster than pydantic's."""
         if deep:

@@ -15,7 +15,7 @@ from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import HostSnapshot, Program
 from moorage.placement.placement import Placed
 from moorage.spec import EngineName
-from tasks.plan import check_early, check_placed
+from tasks.plan import check_early, check_placed, plan_release
 from tests.builders import (
     ON_CPU,
     a_cpu_host,
@@ -26,6 +26,7 @@ from tests.builders import (
     a_profile,
     a_spec,
 )
+from tests.operations.history.releases import planned
 
 pytestmark = pytest.mark.usefixtures("own_home")
 
@@ -74,6 +75,24 @@ async def test_an_installed_program_counts_with_its_own_version() -> None:
     host = a_cpu_host(programs=(INSTALLED,))
     engine = {"name": "vllm", "args": ["--swap-space 4"]}
     assert await noted(host, engine=engine, placement=ON_CPU) == ()
+
+
+def test_a_rollback_starts_the_program_that_is_installed_now() -> None:
+    spec = a_spec(engine={"name": "vllm"}, placement=ON_CPU)
+    target, fresh = planned(spec, 1, installed("0.32.0")), planned(spec, 5, installed("0.33.0"))
+    assert fresh.placement
+    now = a_fleet(installed("0.33.0"))
+    placed = Placed(spec, a_model(), a_profile(), fresh.placement, now, fresh.id)
+    made = plan_release(placed, None, target=target)
+    assert made.containers == plan_release(placed, None).containers
+    assert made.containers[0].argv[0] == "/engines/vllm/0.33.0/bin/vllm"
+    assert "tiny.v1 ran vllm 0.32.0; 0.33.0 is installed now" in made.warnings
+
+
+def installed(version: str) -> HostSnapshot:
+    """A host with a version of vLLM that moorage installed."""
+    path = f"/engines/vllm/{version}/bin/vllm"
+    return a_cpu_host(programs=(Program(engine=EngineName.VLLM, path=path, version=version),))
 
 
 async def test_an_image_of_unknown_version_is_known_once_its_schema_is_there(

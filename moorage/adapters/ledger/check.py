@@ -23,8 +23,12 @@ from moorage.adapters.ledger.observations import (
     record_of,
 )
 from moorage.adapters.ledger.release_rows import spec_of
+from moorage.adapters.ledger.routes import canary_of
 from moorage.adapters.ledger.transitions import transition_of
 from moorage.adapters.ledger.verdicts import verdicts_of
+from moorage.gateway.gateway import Gateway
+from moorage.gateway.table import ApiKey
+from moorage.gateway.usage import Usage
 from moorage.releases.states import ReleaseState
 
 MOST = 20
@@ -36,17 +40,20 @@ LONGEST = 200
 Decode = Callable[[Row[Any]], object]
 
 DECODERS: Mapping[Table, Decode] = {
-    tables.RELEASES: lambda row: (release_of(row, (), row.record), spec_of(row)),
+    tables.RELEASES: lambda row: (release_of(row, (), row.record), spec_of(row), canary_of(row)),
     tables.VERDICTS: verdicts_of,
     tables.TRANSITION_LOG: lambda row: transition_of(row, ""),
     tables.CLAIMS: lambda row: claim_of(row[1:], pending=False),
     tables.WORKLOADS: lambda row: workload_of(row.release, row.workload),
-    tables.LOCKS: lambda row: (Owner.model_validate(row.owner), float(row.expires_at)),
+    tables.LOCKS: lambda row: (Owner.from_record(row.owner), float(row.expires_at)),
     tables.REPAIRS: record_of,
     tables.SIGHTINGS: lambda row: row.unseen_since.utcoffset(),
     tables.HOSTS: lambda row: ("".join((row.name, row.machine, row.address)), capacities_of(row)),
     tables.RECONCILE_COUNTS: count_of,
     tables.MEASUREMENTS: lambda row: measurement_of(row, key_of(row)),
+    tables.GATEWAYS: lambda row: Gateway.from_record(row._asdict()),
+    tables.API_KEYS: lambda row: ApiKey.from_record(row._asdict()),
+    tables.USAGE: lambda row: Usage.from_record(row._asdict()),
 }
 """The decoder of each table's rows: the functions that commands use."""
 

@@ -69,7 +69,8 @@ def restore(url: str, source: Path, now: datetime) -> Path | None:
     Raises:
         Failure: When the backup is not sound, or a process has the ledger open.
     """
-    path = file_of(url, f"pg_restore --clean --if-exists --dbname=DATABASE {source}")
+    # Links are followed: processes have the file open under its own path.
+    path = file_of(url, f"pg_restore --clean --if-exists --dbname=DATABASE {source}").resolve()
     _must_exist(source)
     _must_be_sound(source, NO_BACKUP)
     _must_not_be_in_use(path)
@@ -133,14 +134,25 @@ def _copy(source: Path, target: Path) -> None:
 
 def _put_aside(path: Path, kept: Path) -> Path | None:
     """Link a ledger under another name. The file also keeps its own name until it is replaced."""
-    if not path.exists():
-        return None
-    os.link(path, kept)
+    existed = path.exists()
+    if existed:
+        _empty_log(path)
+        os.link(path, kept)
+    # The new file must not get the log of the former one.
     for suffix in WRITE_AHEAD:
         side_file = Path(f"{path}{suffix}")
         if side_file.exists():
             os.replace(side_file, f"{kept}{suffix}")
-    return kept
+    return kept if existed else None
+
+
+def _empty_log(path: Path) -> None:
+    """Write the log of a ledger into its file, which is then whole without it.
+
+    A damaged file keeps its log.
+    """
+    with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as own:
+        own.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _must_exist(path: Path) -> None:
@@ -161,7 +173,7 @@ def _must_not_be_in_use(path: Path) -> None:
     users = []
     for process in psutil.process_iter(["name"]):
         with suppress(psutil.Error):  # the process has exited, or belongs to another user
-            if any(Path(file.path) == path.absolute() for file in process.open_files()):
+            if any(Path(file.path) == path for file in process.open_files()):
                 users.append(f"process {process.pid} ({process.info['name']})")
     if users:
         raise Failure(

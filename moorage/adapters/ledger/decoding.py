@@ -12,7 +12,6 @@ from pydantic import ValidationError
 from sqlalchemy import Connection, Row, and_, select, union
 
 from moorage.adapters.ledger.tables import CLAIMS, RELEASES, WORKLOADS
-from moorage.common.values import RECORDED
 from moorage.engines.workload import Workload
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import ReleaseState
@@ -75,13 +74,10 @@ def _record(written: Any) -> Release | None:
     from moorage.releases.release import Release  # noqa: PLC0415  (a list has no records)
 
     with suppress(ValidationError):
-        return Release.model_validate(written, context=RECORDED)
+        return Release.from_record(written)
     return None
 
 
 def workload_of(release: str, written: dict[str, Any]) -> Workload:
-    """A workload of a release from its JSON, without unknown fields."""
-    known = Workload.model_fields.keys()
-    return Workload.model_validate(
-        {"release": release} | {name: value for name, value in written.items() if name in known}
-    )
+    """A workload of a release from its JSON."""
+    return Workload.from_record({"release": release, **written})

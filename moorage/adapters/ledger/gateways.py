@@ -38,7 +38,7 @@ class Gateways(LedgerPart):
         """All gateways, by name."""
         with reading(self._engine) as connection:
             rows = connection.execute(select(GATEWAYS).order_by(GATEWAYS.c.name)).mappings()
-            return tuple(Gateway.model_validate(dict(row)) for row in rows)
+            return tuple(Gateway.from_record(dict(row)) for row in rows)
 
     def get(self, name: str) -> Gateway | None:
         """The gateway of a name; None = it does not exist."""
@@ -94,7 +94,7 @@ class Usages(LedgerPart):
         order = (USAGE.c.day.desc(), USAGE.c.model, USAGE.c.caller)
         with reading(self._engine) as connection:
             rows = connection.execute(select(USAGE).where(USAGE.c.day >= day).order_by(*order))
-            return tuple(Usage.model_validate(dict(row)) for row in rows.mappings())
+            return tuple(Usage.from_record(dict(row)) for row in rows.mappings())
 
 
 class ApiKeys(LedgerPart):
@@ -119,4 +119,4 @@ class ApiKeys(LedgerPart):
         """All keys, by name."""
         with reading(self._engine) as connection:
             rows = connection.execute(select(API_KEYS).order_by(API_KEYS.c.name)).mappings()
-            return tuple(ApiKey.model_validate(dict(row)) for row in rows)
+            return tuple(ApiKey.from_record(dict(row)) for row in rows)

@@ -184,7 +184,7 @@ class Locks(LedgerPart):
         with reading(self._engine) as connection:
             rows = connection.execute(select(LOCKS).where(LOCKS.c.name.startswith(prefix))).all()
             late = connection.execute(select(self._now - ABANDONED_SECONDS)).scalar_one()
-        owners = ((row, Owner.model_validate(row.owner)) for row in rows)
+        owners = ((row, Owner.from_record(row.owner)) for row in rows)
         # After a suspend of this machine the leases of its living processes have run out, too.
         return [
             row.name
@@ -214,7 +214,7 @@ class Locks(LedgerPart):
         rows = connection.execute(
             select(LOCKS).where(*where, LOCKS.c.expires_at > self._now).order_by(LOCKS.c.name)
         )
-        owners = {row.name: Owner.model_validate(row.owner) for row in rows}
+        owners = {row.name: Owner.from_record(row.owner) for row in rows}
         return {name: owner for name, owner in owners.items() if not owner.has_ended}
 
     def _renew(self, token: str, lease_seconds: float, ended: threading.Event) -> None:

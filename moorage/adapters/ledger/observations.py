@@ -69,12 +69,10 @@ def _values(one: Measurement) -> dict[str, Any]:
 
 def measurement_of(row: Row[Any], key: CalibrationKey) -> Measurement:
     """The measurement of a workload with the settings `key`, from its row."""
-    known = Measured.model_fields.keys()
-    facts = {name: value for name, value in row.measured.items() if name in known}
     return Measurement(
         workload=row.workload,
         key=key,
-        measured=Measured.model_validate(facts),
+        measured=Measured.from_record(row.measured),
         predicted=row.predicted,
         release=row.release,
         measured_at=row.measured_at,
@@ -193,4 +191,4 @@ class UnseenHosts(LedgerPart):
 
 def capacities_of(row: Row[Any]) -> tuple[Capacity, ...]:
     """The capacities of a host, from its row."""
-    return tuple(map(Capacity.model_validate, row.capacity))
+    return tuple(map(Capacity.from_record, row.capacity))

@@ -104,7 +104,7 @@ def _overview(row: Row[Any], workloads: Sequence[Workload]) -> ReleaseOverview:
 def _entry(row: Row[Any], workloads: Sequence[Workload]) -> HistoryEntry:
     requester = None
     with suppress(*UNDECODABLE):  # as above
-        requester = row.requester and Requester.model_validate(row.requester)
+        requester = row.requester and Requester.from_record(row.requester)
     found = release_of(row, workloads, None)
     summary = requester.summary if requester else row.requested_by or ""
     return HistoryEntry(found, row.rolled_back_to or "", requester, summary, row.tpot)
@@ -118,5 +118,5 @@ def _surprises(corrections: Sequence[Any], facts: Sequence[Any]) -> tuple[str, .
     from moorage.releases.release import surprises_of  # noqa: PLC0415  (as above)
 
     return surprises_of(
-        map(Correction.model_validate, corrections), map(EngineFacts.model_validate, facts)
+        map(Correction.from_record, corrections), map(EngineFacts.from_record, facts)
     )

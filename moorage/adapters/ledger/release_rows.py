@@ -11,7 +11,6 @@ from moorage.adapters.ledger.tables import RELEASES, TRANSITION_LOG
 from moorage.adapters.ledger.transitions import logged
 from moorage.adapters.ledger.verdicts import with_verdicts
 from moorage.common.failures import Cause, Failure
-from moorage.common.values import RECORDED
 from moorage.operations.stored_models import Need, needs
 from moorage.releases.release_row import ReleaseRow, release_id
 from moorage.releases.states import KEPT, SERVING, UNFINISHED, ReleaseState, Transition
@@ -127,4 +126,4 @@ def last_number(connection: Connection, model: str) -> int:
 
 def spec_of(row: Row[Any]) -> ModelSpec:
     """The spec of a release, from its row."""
-    return ModelSpec.model_validate(row.spec, context=RECORDED)
+    return ModelSpec.from_record(row.spec)

@@ -143,8 +143,13 @@ class Releases(ReleaseQueries):
             for old, new in zip(before.workloads, now.workloads, strict=True):
                 if new != old:
                     _write_workload(connection, release, new)
-            if now.release and now.release != before.release:
-                _update(connection, release, record=now.release.model_dump(mode="json"))
+            if now.plan and now.plan != before.plan:
+                # Only the addresses: a newer moorage may have written fields that this one drops.
+                plan = found.record["plan"]
+                pairs = zip(plan["containers"], now.plan.containers, strict=True)
+                containers = [{**written, "address": one.address} for written, one in pairs]
+                record = {**found.record, "plan": {**plan, "containers": containers}}
+                _update(connection, release, record=record)
 
     def add_restart(self, release: str, restart: Restart) -> None:
         """Add a restart to the record of a release, if it has one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, case, or_, select, update
+from sqlalchemy import ColumnElement, Row, and_, case, or_, select, update
 
 from moorage.adapters.ledger.database import LedgerPart, gate, reading
 from moorage.adapters.ledger.tables import RELEASES, WORKLOADS
@@ -111,6 +111,11 @@ class Routes(LedgerPart):
             return tuple(_route(rows) for rows in found.values())
 
 
+def canary_of(row: Row[Any]) -> Canary | None:
+    """The share of a release before it serves, from its row; None = it has none."""
+    return Canary.from_record(row.canary) if row.canary else None
+
+
 def _sleeps() -> ColumnElement[bool]:
     falling = RELEASES.c.cause.startswith(ASLEEP, autoescape=True)
     stopping = and_(RELEASES.c.state == ReleaseState.STOPPING, falling)
@@ -161,7 +166,7 @@ def _route(rows: list[Any]) -> Route:
         base_path=next(filter(None, (*paths, first.planned_path)), OPENAI),
         adapters=tuple(sorted(filter(None, names))),
         since=first.created_at,
-        canary=Canary.model_validate(first.canary) if first.canary else None,
+        canary=canary_of(first),
         keep_alive=first.spec.get("keep_alive", NEVER),
         routing=Routing(first.spec.get("routing", Routing.LEAST_REQUEST)),
         timeout_seconds=first.spec.get("timeout_seconds", 0),

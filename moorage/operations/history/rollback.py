@@ -13,13 +13,14 @@ from moorage.common.units import counted
 from moorage.engines.flags import Flag
 from moorage.engines.launch import ContainerSpec, LaunchPlan
 from moorage.inventory.model_store import HUB
+from moorage.inventory.snapshot import FleetSnapshot, Program
 from moorage.models.pin import AssetRole
 from moorage.models.source import ResolvedModel
 from moorage.operations.history.changes import by_seat
 from moorage.releases.release import Release
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import DEPLOYED
-from moorage.spec import ModelSpec
+from moorage.spec import ModelSpec, RuntimeName
 from moorage.spec.tokenize import is_option
 
 
@@ -48,14 +49,16 @@ def last_two(name: str, rows: Sequence[ReleaseRow]) -> tuple[Release, Release]:
     `rows` are its releases, newest first.
 
     Raises:
-        Failure: `UNKNOWN_RELEASE` when fewer than two have a record.
+        Failure: `UNKNOWN_RELEASE` when fewer than two have a record, or one of the two cannot be
+            read.
     """
-    found = [row.release for row in rows if row.release]
+    found = [row for row in rows if row.release or row.foreign_record]
     if len(found) < 2:
         detail = f"{name} has {counted(len(found), 'release')} with a record; two are needed"
         advice = f"`moorage history {name}` lists them; deploy it again for a second one."
         raise Failure(Cause.UNKNOWN_RELEASE, detail, suggestion=advice)
-    return found[1], found[0]
+    newer, older = (_readable(row, Cause.UNKNOWN_RELEASE, TWO_OTHERS) for row in found[:2])
+    return older, newer
 
 
 def rollback_target(name: str, rows: Sequence[ReleaseRow], to: str = "") -> Release:
@@ -65,7 +68,8 @@ def rollback_target(name: str, rows: Sequence[ReleaseRow], to: str = "") -> Rele
     sleeps, or, if none does, the latest that ran.
 
     Raises:
-        Failure: `CANNOT_ROLL_BACK` when it never ran, is of another model, or does not exist;
+        Failure: `CANNOT_ROLL_BACK` when it never ran, is of another model, or does not exist, or
+            another version of moorage wrote its record in a form that this one cannot read;
             `UNKNOWN_RELEASE` when the model is not known, or several ids begin with `to`.
     """
     if not rows:
@@ -74,10 +78,10 @@ def rollback_target(name: str, rows: Sequence[ReleaseRow], to: str = "") -> Rele
         return _named(name, rows, to)
     current = next((row.number for row in rows if row.state in DEPLOYED), None)
     earlier = (row for row in rows if current is None or row.number < current)
-    found = next((row.release for row in earlier if row.release and row.release.ran), None)
+    found = next(filter(_ran, earlier), None)
     if found is None:
         raise Failure(Cause.CANNOT_ROLL_BACK, f"no earlier release of {name} ever ran")
-    return found
+    return _readable(found, Cause.CANNOT_ROLL_BACK, ANOTHER)
 
 
 def _named(name: str, rows: Sequence[ReleaseRow], to: str) -> Release:
@@ -86,9 +90,27 @@ def _named(name: str, rows: Sequence[ReleaseRow], to: str) -> Release:
         raise Failure(Cause.CANNOT_ROLL_BACK, f"{name} has no release {to}")
     chosen = one_of(to, ids)
     row = next(row for row in rows if row.id == chosen)
-    if row.release is None or not row.release.ran:
-        why = row.cause or "its record cannot be read"
+    if not _ran(row):
+        why = row.cause or "it has no record"
         raise Failure(Cause.CANNOT_ROLL_BACK, f"{row.id} never ran ({row.state}: {why})")
+    return _readable(row, Cause.CANNOT_ROLL_BACK, ANOTHER)
+
+
+def _ran(row: ReleaseRow) -> bool:
+    if row.release:
+        return row.release.ran
+    return bool(row.foreign_record and not row.foreign_record.get("failure"))
+
+
+TWO_OTHERS = "two others: `moorage diff A B`"
+ANOTHER = "another release with `--to`"
+
+
+def _readable(row: ReleaseRow, cause: Cause, instead: str) -> Release:
+    """The record of a release that has one; skipped in silence, an older release would be meant."""
+    if row.release is None:
+        detail = f"another version of moorage wrote the record of {row.id}"
+        raise Failure(cause, detail, suggestion=f"Use that version, or name {instead}.")
     return row.release
 
 
@@ -164,6 +186,27 @@ def replanned(
     )
     kept = {"containers": containers, "checked_against": recorded.checked_against}
     return fresh.model_copy(update={**kept, "warnings": notes})
+
+
+def with_programs_of(plan: LaunchPlan, fleet: FleetSnapshot) -> FleetSnapshot:
+    """A fleet with the programs that a plan started as processes, whatever is installed now.
+
+    Program and version are of the place: where they differ, a rollback takes today's.
+    """
+    started = {
+        one.host: Program(
+            engine=plan.engine, path=one.command[0].tokens[0], version=plan.engine_version
+        )
+        for one in plan.containers
+        if one.runtime == RuntimeName.PROCESS and not one.command[0].written
+    }
+    hosts = tuple(
+        host.model_copy(update={"programs": (started[host.name], *host.programs)})
+        if host.name in started
+        else host
+        for host in fleet.hosts
+    )
+    return fleet.model_copy(update={"hosts": hosts})
 
 
 def _container(old: ContainerSpec, base: ContainerSpec, fresh: ContainerSpec) -> ContainerSpec:

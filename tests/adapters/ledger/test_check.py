@@ -9,14 +9,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from sqlalchemy import JSON
 
 from moorage.adapters.ledger import Ledger
-from moorage.adapters.ledger.check import problems_of_content, problems_of_file
+from moorage.adapters.ledger.check import DECODERS, problems_of_content, problems_of_file
 from moorage.adapters.ledger.locks import this_process
+from moorage.adapters.ledger.tables import METADATA
 from moorage.common.failures import Cause, Failure
+from moorage.gateway.gateway import LogPosition
+from moorage.gateway.usage import Usage
 from moorage.operations.reconcile.cluster_state import RepairRecord
 from moorage.releases.release import Restart
 from moorage.releases.states import ReleaseState
+from tests.adapters.ledger.test_gateways import KEY, MAIN
 from tests.builders import (
     NOON,
     REVISION,
@@ -45,6 +50,10 @@ def path(tmp_path: Path) -> Path:
         ledger.repairs.keep(RepairRecord(release=release))
         ledger.unseen_hosts.keep({"gpu-1": (datetime.now(UTC), "away")}, set())
         ledger.measurements.record(release, [a_measurement(release=release)])
+        ledger.gateways.put(MAIN)
+        ledger.api_keys.add(KEY)
+        used = Usage(caller="ann", model="tiny", day="2026-11-23", requests=2)
+        ledger.usage.add("main", [used], LogPosition())
     return path
 
 
@@ -105,6 +114,26 @@ CASES: dict[str, tuple[str, str, Use]] = {
         "1",
         lambda ledger: ledger.measurements.of("LlamaForCausalLM"),
     ),
+    "a word as share": (
+        'releases SET canary = \'{"share": "half"}\'',
+        RELEASE,
+        lambda ledger: ledger.routes.routes(),
+    ),
+    "a word as port": (
+        'gateways SET options = \'{"port": "x"}\'',
+        "main",
+        lambda ledger: ledger.gateways.all(),
+    ),
+    "a number as models": (
+        "api_keys SET models = '7'",
+        "ann",
+        lambda ledger: ledger.api_keys.all(),
+    ),
+    "a word as count": (
+        "usage SET requests = 'many'",
+        "ann, tiny, 2026-11-23",
+        lambda ledger: ledger.usage.since(""),
+    ),
 }
 
 
@@ -124,6 +153,13 @@ def test_a_row_that_cannot_be_decoded_is_named(
         use(ledger)
     assert caught.value.cause is Cause.LEDGER_DAMAGED
     assert named in caught.value.detail
+
+
+def test_every_table_that_holds_json_is_decoded() -> None:
+    tables = METADATA.tables.values()
+    assert {
+        one for one in tables if any(isinstance(c.type, JSON) for c in one.c)
+    } <= DECODERS.keys()
 
 
 def test_a_record_of_another_version_is_no_damage(path: Path) -> None:

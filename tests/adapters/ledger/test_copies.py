@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -130,6 +132,40 @@ def test_a_ledger_that_is_gone_comes_back(url: str, path: Path, held: str, backu
         assert ledger.releases.get(held).id == held
 
 
+@pytest.fixture
+def killed(url: str, path: Path, backup: Path, tmp_path: Path) -> Path:  # noqa: ARG001
+    """A copy of the ledger as a killed process leaves it: its last release is in the log alone."""
+    copy = tmp_path / "killed" / path.name
+    with closing(Ledger(url)) as ledger:
+        ledger.releases.begin(a_spec(), REVISION, "run-2")
+        shutil.copytree(path.parent, copy.parent)
+    return copy
+
+
+def test_the_log_of_a_ledger_that_is_gone_is_none_of_its_backup(
+    killed: Path, held: str, backup: Path
+) -> None:
+    killed.unlink()
+    restore(f"sqlite:///{killed}", backup, NOON)
+    with closing(Ledger(f"sqlite:///{killed}")) as ledger:
+        assert ledger.releases.ids("") == [held]
+
+
+def test_a_restore_that_is_cut_leaves_the_whole_ledger(
+    killed: Path, held: str, backup: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def replace(source: Path, target: Path, move: Callable[..., None] = os.replace) -> None:
+        if target == killed:
+            raise OSError("cut")
+        move(source, target)
+
+    monkeypatch.setattr(os, "replace", replace)
+    with pytest.raises(OSError, match="cut"):
+        restore(f"sqlite:///{killed}", backup, NOON)
+    with closing(Ledger(f"sqlite:///{killed}")) as ledger:
+        assert ledger.releases.ids("") == [held, "tiny.v2"]
+
+
 def test_a_backup_of_an_older_schema_is_brought_up_to_date(url: str, tmp_path: Path) -> None:
     backup = tmp_path / "old.db"
     engine = create_engine(f"sqlite:///{backup}")
@@ -167,9 +203,14 @@ def test_a_backup_of_a_newer_moorage_is_not_restored(url: str, backup: Path) -> 
     assert "9999" in refused(url, backup).detail
 
 
+@pytest.mark.parametrize("linked", ["", "home", "home/ledger.db"])
 def test_a_ledger_that_a_process_has_open_is_not_replaced(
-    url: str, path: Path, backup: Path
+    url: str, path: Path, backup: Path, tmp_path: Path, linked: str
 ) -> None:
+    if linked:
+        link = tmp_path / "link"
+        link.symlink_to(tmp_path / linked)
+        url = f"sqlite:///{link}{'/ledger.db' * link.is_dir()}"
     program = (
         "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('SELECT * FROM gate');"
         "print('open', flush=True); sys.stdin.read()"
@@ -182,7 +223,7 @@ def test_a_ledger_that_a_process_has_open_is_not_replaced(
         assert f"process {other.pid}" in failure.detail
         assert "moorage serve" in failure.suggestion
         other.communicate()
-    assert restore(url, backup, NOON)
+    assert restore(url, backup, NOON) == path.with_name("ledger.db.before-20260301T120000")
 
 
 def test_a_backup_never_takes_the_place_of_a_file(url: str, backup: Path) -> None:

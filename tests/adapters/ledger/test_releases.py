@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import select, update
 
 from moorage.adapters.ledger import Ledger
+from moorage.adapters.ledger.check import problems_of_content
 from moorage.adapters.ledger.database import gate, open_database, reading
 from moorage.adapters.ledger.tables import RELEASES, TRANSITION_LOG, WORKLOADS
 from moorage.common.failures import Cause, Failure
@@ -18,6 +19,7 @@ from tests.builders import (
     a_container,
     a_fleet,
     a_plan,
+    a_profile,
     a_release,
     a_spec,
     a_workload,
@@ -234,6 +236,31 @@ def test_a_record_of_another_version_does_not_hide_its_release(ledger: Ledger, u
     engine.dispose()
     row = ledger.releases.get(identity)
     assert (row.state, row.release, row.foreign_record) == (RUNNING, None, foreign)
+
+
+def test_a_release_of_a_newer_moorage_is_managed_and_keeps_its_new_fields(
+    ledger: Ledger, url: str
+) -> None:
+    identity, container = starting(ledger), a_container(address="ssh://gpu-1", runtime="docker")
+    plan = a_plan(container)
+    record = a_release(identity, plan=plan, profile=a_profile()).model_dump(mode="json")
+    ledger.releases.take_over(a_release(identity))
+    spec = {**record["spec"], "engine": {**record["spec"]["engine"], "new": 1}, "new": 1}
+    inner = {name: {**record[name], "new": 1} for name in ("profile", "plan")}
+    inner["plan"]["containers"][0]["new"] = 1
+    written = {**record, **inner, "spec": spec, "new": 1}
+    engine = open_database(url)
+    with gate(engine) as connection:
+        connection.execute(update(RELEASES).values(record=written, spec=spec))
+    row = ledger.releases.get(identity)
+    assert (row.foreign_record, row.plan) == (None, plan)
+    assert [need.release for need in ledger.releases.needs()] == [identity]
+    assert problems_of_content(url) == ()
+    ledger.releases.readdress(identity, {container.host: "ssh://gpu-1.lan"})
+    written["plan"]["containers"][0]["address"] = "ssh://gpu-1.lan"
+    with reading(engine) as connection:
+        assert connection.scalar(select(RELEASES.c.record)) == written
+    engine.dispose()
 
 
 def test_a_workload_of_another_version_can_still_be_found(ledger: Ledger, url: str) -> None:

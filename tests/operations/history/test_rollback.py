@@ -52,6 +52,11 @@ def failed(number: int) -> ReleaseRow:
     return row(number, "error", planned(a_spec(), number, failure=FAILURE))
 
 
+def foreign(number: int, state: str = "superseded", **record: Any) -> ReleaseRow:
+    """Its record was written by another version, in another form."""
+    return replace(row(number, state), release=None, foreign_record={"shape": "new", **record})
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [("tiny.v1", "tiny.v1"), ("tiny.v12", "tiny.v12"), ("o", "other.v1")],
@@ -73,6 +78,8 @@ def test_the_last_two_have_records() -> None:
     assert [release.id for release in last_two("tiny", rows)] == ["tiny.v2", "tiny.v4"]
     with pytest.raises(Failure, match="1 release with a record"):
         last_two("tiny", [row(1)])
+    with pytest.raises(Failure, match=r"wrote the record of tiny\.v3"):
+        last_two("tiny", [row(4), foreign(3), row(2)])
 
 
 @pytest.mark.parametrize(
@@ -83,6 +90,12 @@ def test_the_last_two_have_records() -> None:
         ([row(2, "stopped"), row(1)], "", "tiny.v2"),
         ([row(2, "asleep"), row(1)], "", "tiny.v1"),
         ([row(3, "running"), row(2), row(1)], "tiny.v1", "tiny.v1"),
+        (
+            [foreign(3, "running"), foreign(2, "error", failure={"cause": "new"}), row(1)],
+            "",
+            "tiny.v1",
+        ),
+        ([row(3, "running"), foreign(2), row(1)], "tiny.v1", "tiny.v1"),
     ],
 )
 def test_the_release_to_go_back_to(rows: list[ReleaseRow], to: str, found: str) -> None:
@@ -95,6 +108,8 @@ def test_the_release_to_go_back_to(rows: list[ReleaseRow], to: str, found: str) 
         ([row(1, "running")], "", "no earlier release of tiny ever ran"),
         ([row(2, "running"), failed(1)], "tiny.v1", "tiny.v1 never ran"),
         ([row(2, "running"), row(1)], "other.v1", "tiny has no release other.v1"),
+        ([row(3, "running"), foreign(2), row(1)], "", r"wrote the record of tiny\.v2"),
+        ([row(3, "running"), foreign(2), row(1)], "tiny.v2", r"wrote the record of tiny\.v2"),
     ],
 )
 def test_what_cannot_be_gone_back_to(rows: list[ReleaseRow], to: str, words: str) -> None:
