@@ -51,6 +51,9 @@ PROCESS = 192 * MIB
 ELEMENT_BYTES = {name.lower(): size / block for name, block, size in BLOCKS.values()}
 """Bytes of one element by type."""
 
+ENCODER = "bert"
+"""Part of the names of architectures that keep no keys and values (`create_memory`)."""
+
 LENGTH = ("--ctx-size", "-c")
 CACHE_TYPES = {"key": ("--cache-type-k", "-ctk"), "value": ("--cache-type-v", "-ctv")}
 CACHE_TYPE = "f16"
@@ -258,8 +261,10 @@ class GgufMemory:
 
     def _layer_caches(self, tokens: int, slots: int) -> list[float]:
         """Bytes of the cache of each layer."""
-        layers, heads = self._number("block_count"), self._list("attention.head_count_kv")
+        layers, heads = self._number("block_count"), self._key_heads
         heads = [*heads, *[max(heads)] * layers][:layers]
+        if ENCODER in self._header.architecture:
+            return [0] * layers
         width = self._number("embedding_length") // max(self._list("attention.head_count"))
         each = 0.0
         for key in CACHE_TYPES:
@@ -281,6 +286,12 @@ class GgufMemory:
         layers = layers_of(self._header.architecture, self._sizes, self._number("block_count"))
         return replace(layers, whole=self._arguments.has("--swa-full"))
 
+    @property
+    def _key_heads(self) -> list[int]:
+        """Heads of keys and values, of each layer or of all; headers may leave them out."""
+        stated = "attention.head_count_kv" in self._sizes
+        return self._list("attention.head_count_kv" if stated else "attention.head_count")
+
     def _cache_reason(self, length: int, slots: int, size: float) -> str:
         kept, reason = self._kept, f"{slots} x {length} tokens x {size / slots / length:g} B"
         if few := sum(kind != Keeps.ALL for kind in kept.kinds):
@@ -293,7 +304,7 @@ class GgufMemory:
         """Bytes of the intermediate results of one token, in the widest part of a layer."""
         model, heads = self._number("embedding_length"), max(self._list("attention.head_count"))
         head = self._optional("attention.key_length") or model // heads
-        keys = max(self._list("attention.head_count_kv")) * head
+        keys = max(self._key_heads) * head
         experts = self._optional("expert_used_count")
         wide = self._optional("expert_feed_forward_length") or max(
             self._list("feed_forward_length")
