@@ -141,7 +141,8 @@ def _no_process(
         return ""
     installed = host.program(engine.name)
     wanted = spec.engine.version or host.engine_versions(engine.name).default_version
-    if installed and wanted and installed.version not in ("", wanted):
+    number = engine.argument_version
+    if installed and wanted and installed.version and number(installed.version) != number(wanted):
         return f"{engine.program} {installed.version} is installed, {wanted} is requested"
     return "" if installed else f"{engine.program} is not installed"
 
