@@ -114,6 +114,8 @@ def test_a_build_before_all_of_them_has_none(written: str) -> None:
         ("--tools all", "--tools", "run programs", "Leave it out."),
         ("-hf org/repo", "-hf", "nobody has verified", "Leave it out."),
         ("-ngl 9", "-ngl", "the claim has to hold", "`placement.partial_offload`"),
+        ("-np 8", "-np", "what each request gets", "`concurrency`"),
+        ("-c 512", "-c", "what each request gets", "`context`"),
         ("--port 8000", "--port", "moorage decides how", "`port`"),
         ("--api_key abc", "--api-key", "secrets never stand", "LLAMA_API_KEY"),
         ("--draft-max 8", "--draft-max", "11549 has dropped it", "Use --spec-draft-n-max"),
@@ -148,7 +150,7 @@ def test_the_same_words_are_good_for_one_build_and_bad_for_another(
 
 
 @pytest.mark.parametrize(
-    "entry", ["--seed -1", "--ctx_size 512", "-c 512 -c 1024", "--chat-template-kwargs {}"]
+    "entry", ["--seed -1", "--batch_size 512", "-b 512 -b 1024", "--chat-template-kwargs {}"]
 )
 def test_what_its_parser_takes_is_taken(entry: str, parser: LlamaServerParser) -> None:
     assert parser.accepts(user_tokens([entry]))
