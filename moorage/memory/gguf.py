@@ -164,7 +164,7 @@ class GgufMemory:
         """Bytes of RAM for the layers that stay off the accelerators, and for the input."""
         there = self._on_accelerators(tokens, slots)[1].bytes
         _, cache, *others = self.terms(tokens, slots)
-        weights = self._weights - sum(self._layer_bytes()[-self._offloaded :])
+        weights = self._weights - sum(self._layer_bytes()[-self._offloaded :]) - self._projector
         rest = sum(term.bytes for term in others if term.name != "draft")
         return weights + cache.bytes - there + rest
 
@@ -212,15 +212,21 @@ class GgufMemory:
         if not self._offloaded:
             return weights, cache, *companions, compute
         every, number = self._layer_bytes(), self._offloaded
-        head = self._parts.get("output") or self._parts.get("token_embd", 0)
+        rest = self._projector + (self._parts.get("output") or self._parts.get("token_embd", 0))
         caches = self._layer_caches(tokens, slots)[-number:]
         part, largest = f"the last {number} of {len(every)} layers", max(every)
+        others = "the output and the projector" if self._projector else "and the output"
         return (
-            _part(weights, sum(every[-number:]) + head, f"{part}, and the output"),
+            _part(weights, sum(every[-number:]) + rest, f"{part}, {others}"),
             _part(cache, ceil(sum(caches)), f"{part}: {cache.reason}"),
             *companions,
             _part(compute, compute.bytes + largest, f"{compute.reason} + a layer of {largest} B"),
         )
+
+    @property
+    def _projector(self) -> int:
+        """Bytes of the projector, which is no part of the model; accelerators hold it whole."""
+        return max(0, self._weights - sum(self._parts.values()))
 
     def _layer_bytes(self) -> list[int]:
         return [self._parts[f"blk.{layer}"] for layer in range(self.layers)]

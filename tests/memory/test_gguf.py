@@ -262,6 +262,20 @@ def test_layers_that_stay_in_ram_take_their_weights_and_cache_there(head: dict[s
     assert memory.ram_of_layers(4096, 2) == ram
 
 
+def test_a_projector_is_on_an_accelerator_with_few_layers_too() -> None:
+    plain, seeing = (
+        GgufMemory(GgufHeader(SIZES, weights, PARTS), parse_words(())).with_layers(1)
+        for weights in (8 * GIB, 11 * GIB)
+    )
+    assert seeing.ram_of_layers(4096, 1) == plain.ram_of_layers(4096, 1)
+    taken = []
+    for memory in (plain, seeing):
+        need = memory.need(QUERY)
+        assert isinstance(need, Need)
+        taken.append(need.inside)
+    assert taken[1] - taken[0] == 3 * GIB
+
+
 @pytest.mark.parametrize("parts", [{}, {"blk.1": GIB}])
 def test_a_header_without_all_layers_is_not_divided(parts: dict[str, int]) -> None:
     assert GgufMemory(GgufHeader(SIZES, 8 * GIB, parts), parse_words(())).layers == 0
