@@ -129,10 +129,6 @@ class Engine(EngineTraits):
         """The user's words at the end of the command line, and the spec's field that holds them."""
         return request.spec.engine.arguments.words, "engine.args"
 
-    def argument_version(self, version: str) -> str:
-        """The version by which an engine version's arguments are looked up; empty = unknown."""
-        return version
-
     def rules(self, *, in_container: bool) -> Rules | None:
         """The rules for its arguments in a container or as a process; None = not checked."""
         return self.argument_rules

@@ -52,11 +52,16 @@ class Accelerator(Value):
 
 
 class Program(Value):
-    """An engine that is installed on a host for the process runtime."""
+    """An engine that is installed on a host for the process runtime.
+
+    Attributes:
+        computes_on: Types of accelerators, and `cpu`, that it can use there; empty = unknown.
+    """
 
     engine: EngineName
     path: str
     version: str
+    computes_on: tuple[str, ...] = ()
 
 
 class HostSnapshot(Value):

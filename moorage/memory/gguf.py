@@ -51,7 +51,9 @@ PROCESS = 192 * MIB
 ELEMENT_BYTES = {name.lower(): size / block for name, block, size in BLOCKS.values()}
 """Bytes of one element by type."""
 
-LENGTH = ("--ctx-size", "-c")
+ENCODER = "bert"
+"""Part of the names of architectures that keep no keys and values (`create_memory`)."""
+
 CACHE_TYPES = {"key": ("--cache-type-k", "-ctk"), "value": ("--cache-type-v", "-ctv")}
 CACHE_TYPE = "f16"
 """Default cache type; a draft model uses it whatever type the model uses."""
@@ -133,7 +135,7 @@ class GgufMemory:
         driver = Term.estimate(
             "context", CONTEXT, "the driver's context of one process", inside=False
         )
-        batch = self._batch(self._length(query.tokens, query.concurrency))
+        batch = self._batch(self._length(query.tokens))
         need = Need.for_query(query, (*terms, driver), batch=batch, stated=self._claim)
         taken = need.inside + need.outside
         if self._divisible and taken > (self._claim or taken):
@@ -153,7 +155,7 @@ class GgufMemory:
         return CpuNeed(
             tokens=tokens,
             concurrency=concurrency,
-            batch=self._batch(self._length(tokens, concurrency)),
+            batch=self._batch(self._length(tokens)),
             terms=(*terms, prompts, process),
             cache_bytes=terms[1].bytes,
         )
@@ -162,7 +164,7 @@ class GgufMemory:
         """Bytes of RAM for the layers that stay off the accelerators, and for the input."""
         there = self._on_accelerators(tokens, slots)[1].bytes
         _, cache, *others = self.terms(tokens, slots)
-        weights = self._weights - sum(self._layer_bytes()[-self._offloaded :])
+        weights = self._weights - sum(self._layer_bytes()[-self._offloaded :]) - self._projector
         rest = sum(term.bytes for term in others if term.name != "draft")
         return weights + cache.bytes - there + rest
 
@@ -210,22 +212,28 @@ class GgufMemory:
         if not self._offloaded:
             return weights, cache, *companions, compute
         every, number = self._layer_bytes(), self._offloaded
-        head = self._parts.get("output") or self._parts.get("token_embd", 0)
+        rest = self._projector + (self._parts.get("output") or self._parts.get("token_embd", 0))
         caches = self._layer_caches(tokens, slots)[-number:]
         part, largest = f"the last {number} of {len(every)} layers", max(every)
+        others = "the output and the projector" if self._projector else "and the output"
         return (
-            _part(weights, sum(every[-number:]) + head, f"{part}, and the output"),
+            _part(weights, sum(every[-number:]) + rest, f"{part}, {others}"),
             _part(cache, ceil(sum(caches)), f"{part}: {cache.reason}"),
             *companions,
             _part(compute, compute.bytes + largest, f"{compute.reason} + a layer of {largest} B"),
         )
+
+    @property
+    def _projector(self) -> int:
+        """Bytes of the projector, which is no part of the model; accelerators hold it whole."""
+        return max(0, self._weights - sum(self._parts.values()))
 
     def _layer_bytes(self) -> list[int]:
         return [self._parts[f"blk.{layer}"] for layer in range(self.layers)]
 
     def terms(self, tokens: int, slots: int) -> tuple[Term, ...]:
         """Weights, cache, companions and compute buffer of the whole model, for `slots` slots."""
-        length, caches = self._length(tokens, slots), self._layer_caches(tokens, slots)
+        length, caches = self._length(tokens), self._layer_caches(tokens, slots)
         files = f"{self._weights} B of tensors"
         cache, exact = self._cache_reason(length, slots, sum(caches)), self._kept.exact
         batch = self._batch(length).tokens
@@ -258,8 +266,10 @@ class GgufMemory:
 
     def _layer_caches(self, tokens: int, slots: int) -> list[float]:
         """Bytes of the cache of each layer."""
-        layers, heads = self._number("block_count"), self._list("attention.head_count_kv")
+        layers, heads = self._number("block_count"), self._key_heads
         heads = [*heads, *[max(heads)] * layers][:layers]
+        if ENCODER in self._header.architecture:
+            return [0] * layers
         width = self._number("embedding_length") // max(self._list("attention.head_count"))
         each = 0.0
         for key in CACHE_TYPES:
@@ -267,7 +277,7 @@ class GgufMemory:
             if kind not in ELEMENT_BYTES:
                 raise unknown(f"the size of the cache type {kind} is not known")
             each += (self._optional(f"attention.{key}_length") or width) * ELEMENT_BYTES[kind]
-        kept, length = self._kept, self._length(tokens, slots)
+        kept, length = self._kept, self._length(tokens)
         windowed = kept.windowed(length, self._batch(length).tokens)
         cells = {Keeps.ALL: length, Keeps.WINDOW: windowed, Keeps.STATE: 0}
         return [
@@ -281,6 +291,12 @@ class GgufMemory:
         layers = layers_of(self._header.architecture, self._sizes, self._number("block_count"))
         return replace(layers, whole=self._arguments.has("--swa-full"))
 
+    @property
+    def _key_heads(self) -> list[int]:
+        """Heads of keys and values, of each layer or of all; headers may leave them out."""
+        stated = "attention.head_count_kv" in self._sizes
+        return self._list("attention.head_count_kv" if stated else "attention.head_count")
+
     def _cache_reason(self, length: int, slots: int, size: float) -> str:
         kept, reason = self._kept, f"{slots} x {length} tokens x {size / slots / length:g} B"
         if few := sum(kind != Keeps.ALL for kind in kept.kinds):
@@ -293,7 +309,7 @@ class GgufMemory:
         """Bytes of the intermediate results of one token, in the widest part of a layer."""
         model, heads = self._number("embedding_length"), max(self._list("attention.head_count"))
         head = self._optional("attention.key_length") or model // heads
-        keys = max(self._list("attention.head_count_kv")) * head
+        keys = max(self._key_heads) * head
         experts = self._optional("expert_used_count")
         wide = self._optional("expert_feed_forward_length") or max(
             self._list("feed_forward_length")
@@ -304,10 +320,10 @@ class GgufMemory:
         floats = max(forward, attention)
         return floats * FLOAT, f"{floats} results x {FLOAT} B"
 
-    def _length(self, tokens: int, slots: int) -> int:
+    @staticmethod
+    def _length(tokens: int) -> int:
         """The context of a slot, as the server rounds it up."""
-        total = self._arguments.whole_number(*LENGTH)
-        return -(-(total // slots if total else tokens) // CELLS) * CELLS
+        return -(-tokens // CELLS) * CELLS
 
     def _batch(self, length: int) -> Batch:
         usual = length if self._whole_inputs else BATCH

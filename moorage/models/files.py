@@ -29,13 +29,16 @@ SHARD = re.compile(r"-\d{5}-of-\d{5}(?=\.gguf$)")
 PROJECTOR = "mmproj"
 """Part of the name of a GGUF file that turns images and audio into embeddings for a model."""
 
+PROJECTOR_TYPES = ("F16", "BF16", "Q8_0", "F32")
+"""Types of a projector that is offered in several, the preferred one first."""
+
 IMATRIX = "imatrix"
 """Part of the name of a GGUF file with the importance of weights, used only for quantizing."""
 
 CONSOLIDATED = "consolidated"
 """Prefix of the files of Mistral's own layout, which `--load-format mistral` of vLLM loads."""
 
-DUPLICATES = (CONSOLIDATED, "original/", "onnx/", "openvino/", "gguf/", "metal/")
+DUPLICATES = (CONSOLIDATED, "original/", "onnx/", "openvino/", "metal/")
 """Prefixes of files and folders that repeat the same weights in another layout."""
 
 UNUSED_SUFFIXES = (
@@ -99,10 +102,12 @@ def choose_files(files: Sequence[ModelFile], pattern: str = "") -> Choice:
             suggestion = "Change `files`, or leave `--load-format mistral` out of `engine.args`."
         raise Failure(Cause.SOURCE_INCOMPLETE, detail, suggestion=suggestion)
     families = _families_by_folder([file for file in files if not reasons[file.name]])
-    for file in files:
-        reasons[file.name] = reasons[file.name] or _reason_to_skip_weights(file.name, families)
-    chosen, skipped = _split(files, reasons)
     family = _main_family(files, families)
+    for file in files:
+        reason = reasons[file.name] or _reason_to_skip_weights(file.name, families, family)
+        reasons[file.name] = reason
+    reasons |= _other_projectors([name for name, why in reasons.items() if not why], families)
+    chosen, skipped = _split(files, reasons)
     if family != GGUF and not any(file.name == "config.json" for file in chosen):
         raise lacks_config("config.json", any(file.name == PIPELINE for file in files))
     models = {SHARD.sub("", file.name) for file in chosen if _is_model(file.name)}
@@ -332,15 +337,29 @@ def _main_family(files: Sequence[ModelFile], families: Mapping[str, str]) -> str
     raise Failure(Cause.SOURCE_INCOMPLETE, detail)
 
 
-def _reason_to_skip_weights(name: str, families: Mapping[str, str]) -> str:
+def _reason_to_skip_weights(name: str, families: Mapping[str, str], main: str) -> str:
     folder, family = _folder(name), _family_of(name)
-    if not family or folder not in families:
+    if not family:
         return ""
-    if folder and "" in families and not MODULE_FOLDER.fullmatch(folder):
+    if folder in families and folder and "" in families and not MODULE_FOLDER.fullmatch(folder):
         return "engines load the weights that lie at the top"
-    if family != families[folder]:
-        return f"the same weights as {families[folder]}, which the engine loads first"
-    return ""
+    own = families.get(folder, GGUF)
+    # Folders of GGUF files repeat the weights of other folders.
+    wanted = main if own == GGUF else own
+    return f"the same weights as {wanted}, which the engine loads first" * (family != wanted)
+
+
+def _other_projectors(names: Iterable[str], families: Mapping[str, str]) -> dict[str, str]:
+    """Reasons to skip all projectors but one: the engine loads one of them."""
+
+    def rank(name: str) -> tuple[bool, int, str]:
+        words = re.split(r"[-.]", PurePosixPath(name).name.upper())
+        types = [at for at, kind in enumerate(PROJECTOR_TYPES) if kind in words]
+        return _folder(name) not in families, min(types, default=len(PROJECTOR_TYPES)), name
+
+    found = [name for name in names if is_weight(name) and not _is_model(name)]
+    best = min(found, key=rank, default="")
+    return dict.fromkeys({*found} - {best}, f"one projector is loaded: {best}")
 
 
 def _folder(name: str) -> str:

@@ -6,6 +6,7 @@ Source: the format's specification (`docs/gguf.md` of ggml), versions 2 and 3.
 import re
 import struct
 from collections import Counter
+from itertools import pairwise
 from math import prod
 
 from moorage.common.failures import Cause, Failure
@@ -26,8 +27,12 @@ BLOCKS: dict[int, tuple[str, int, int]] = {
     **{19: ("IQ1_S", 256, 50), 21: ("IQ3_S", 256, 110), 22: ("IQ2_S", 256, 82)},
     **{23: ("IQ4_XS", 256, 136), 29: ("IQ1_M", 256, 56)},
     **{34: ("TQ1_0", 256, 54), 35: ("TQ2_0", 256, 66)},
+    **{40: ("NVFP4", 64, 36), 41: ("Q1_0", 128, 18), 42: ("Q2_0", 64, 18)},
 }
 """Types of tensors by number: name, elements per block, bytes per block."""
+
+UNKNOWN = "unknown"
+"""Name of the types that are not listed, such as newer ones."""
 
 FORMATS = {**dict(enumerate("BbHhIif?")), 10: "Q", 11: "q", 12: "d"}
 """Types of metadata with a fixed size, as format characters of `struct`."""
@@ -86,8 +91,12 @@ def read_gguf(data: bytes | bytearray, file: ModelFile) -> FileWeights:
         metadata[key] = reader.value(reader.number("I"))
     sizes: Counter[str] = Counter()
     parts: Counter[str] = Counter()
-    for _ in range(count):
-        name, kind, size = reader.tensor()
+    tensors = [reader.tensor() for _ in range(count)]
+    ends = dict(pairwise(sorted({*(start for *_, start in tensors), reader.room})))
+    for name, number, elements, start in tensors:
+        kind, block, size = BLOCKS.get(number, (UNKNOWN, 1, 0))
+        # Without a block, a tensor takes the bytes up to the next one.
+        size = -(-elements // block) * size if size else ends.get(start, start) - start
         sizes[kind] += size
         parts[part.group() if (part := PART.match(name)) else ""] += size
     if sizes.total() > reader.room:
@@ -184,19 +193,14 @@ class _Reader:
         self._at = at
         self.skip(0)
 
-    def tensor(self) -> tuple[str, str, int]:
-        """Read name, type and bytes of the next tensor."""
+    def tensor(self) -> tuple[str, int, int, int]:
+        """Read name, type, number of elements and offset of the next tensor."""
         title = self.text()
         dimensions = self.number("I")
         if dimensions > MOST_DIMENSIONS:
             raise _malformed(self._file, f"a tensor has {dimensions} dimensions")
         elements = prod(self.number("Q") for _ in range(dimensions))
-        kind = self.number("I")
-        self.skip(8)  # the tensor's offset
-        if kind not in BLOCKS:
-            raise _malformed(self._file, f"a tensor has the unknown type {kind}")
-        name, block, size = BLOCKS[kind]
-        return title, name, -(-elements // block) * size
+        return title, self.number("I"), elements, self.number("Q")
 
 
 def _require_count(number: int, most: int, what: str, file: ModelFile) -> None:

@@ -70,6 +70,10 @@ class EngineTraits(ABC):
         """Whether the engine, started as the spec says, serves a mode."""
         return mode in self.modes or (bool(spec.engine.image) and mode in self.modes_of_own_images)
 
+    def argument_version(self, version: str) -> str:
+        """The version by which an engine version's arguments are looked up; empty = unknown."""
+        return version
+
     def services(self, spec: ModelSpec) -> tuple[str, ...]:
         """Names of the services that need further ports in addition to the serving port."""
         return ()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_bytes
 from moorage.inventory.claims import Capacity, Resource
 from moorage.inventory.snapshot import FleetSnapshot
@@ -53,6 +54,9 @@ class Offer:
         return self.most is None or one.bytes - LONGEST_HEADERS <= self.most
 
 
+UNREADABLE = (Cause.SOURCE_CORRUPT, Cause.SOURCE_INCOMPLETE)
+"""Causes that concern one file, so another one is tried."""
+
 Outcomes = Mapping[FileTrial, FileOutcome]
 
 
@@ -94,14 +98,24 @@ def choose(offer: Offer, propose: Callable[[FileTrial], Placement | NoFit]) -> F
 
     Raises:
         NoQuantizationFits: With the reason for each.
+        Failure: When no header can be read.
     """
     outcomes: dict[FileTrial, FileOutcome] = {}
+    proposed: Placement | Failure | None = None
     while trial := _next_trial(offer, outcomes):
-        proposed = within_limits(propose(trial))
-        outcomes[trial] = outcome_of(proposed)
+        try:
+            proposed = within_limits(propose(trial))
+            outcomes[trial] = outcome_of(proposed)
+        except Failure as failure:
+            if failure.cause not in UNREADABLE:
+                raise
+            proposed = proposed or failure
+            outcomes[trial] = FileOutcome(Fit.NOWHERE, failure.detail)
     choice = _decide(offer, outcomes)
     if isinstance(proposed, NoFit) and not choice.pattern:
         raise NoQuantizationFits(proposed, choice)
+    if isinstance(proposed, Failure) and not choice.pattern:
+        raise proposed
     return choice
 
 

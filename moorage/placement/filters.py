@@ -11,7 +11,7 @@ from moorage.placement.fit import free_ports, port_refusal, ram_refusal
 from moorage.placement.links import join_refusal, meeting_refusal, shares_network
 from moorage.placement.placement import CPU
 from moorage.placement.request import Request
-from moorage.placement.runtime import Hardware, alike, can_share_image, choose_runtime
+from moorage.placement.runtime import Hardware, alike, can_share_image, choose_runtime, lacks_type
 from moorage.placement.view import HostView, narrowed, select
 from moorage.spec import RuntimeName
 
@@ -128,11 +128,18 @@ class Filters:
         usable = {kind: room for kind, room in view.groups.items() if not reasons[kind]}
         if usable:
             return narrowed(view, usable)
-        supported = self._request.engine.accelerator_types
-        named = [reason for kind, reason in reasons.items() if kind.type in supported]
+        named = [reason for kind, reason in reasons.items() if self._supports(view.host, kind.type)]
         if named:
             raise Refusal(Reason.ENGINE, named[0])
         return self._runs_on_cpu(view)
+
+    def _supports(self, host: HostSnapshot, kind: str) -> bool:
+        """Whether the engine uses this kind, where a program that lacks it is not the only way."""
+        request = self._request
+        wanted = request.count or request.spec.placement.accelerator_kinds
+        contained = RuntimeName.DOCKER in host.runtimes and request.spec.engine.runtime != "process"
+        lacks = not (contained or wanted) and lacks_type(host.program(request.engine.name), kind)
+        return kind in request.engine.accelerator_types and not lacks
 
     def _runs_on_cpu(self, view: HostView) -> HostView:
         engine = self._request.engine

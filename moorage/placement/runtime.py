@@ -12,7 +12,7 @@ from moorage.common.versions import version_key
 from moorage.images.catalogue import cann_variant
 from moorage.images.image import CANN, Image, ImageQuestion, choose_image
 from moorage.inventory.devices import device_kind, process_refusal
-from moorage.inventory.snapshot import HostSnapshot
+from moorage.inventory.snapshot import HostSnapshot, Program
 from moorage.placement.engine import EngineTraits
 from moorage.placement.placement import CPU
 from moorage.spec import ContainerSettings, EngineName, EngineSpec, ModelSpec, RuntimeName
@@ -141,9 +141,17 @@ def _no_process(
         return ""
     installed = host.program(engine.name)
     wanted = spec.engine.version or host.engine_versions(engine.name).default_version
-    if installed and wanted and installed.version not in ("", wanted):
+    number = engine.argument_version
+    if installed and wanted and installed.version and number(installed.version) != number(wanted):
         return f"{engine.program} {installed.version} is installed, {wanted} is requested"
+    if lacks_type(installed, accelerator_type):
+        return f"{engine.program}, as it is installed, does not compute on {accelerator_type}"
     return "" if installed else f"{engine.program} is not installed"
+
+
+def lacks_type(program: Program | None, accelerator_type: str) -> bool:
+    """Whether an installed program is known not to compute on a type of accelerator."""
+    return bool(program and program.computes_on and accelerator_type not in program.computes_on)
 
 
 def program_version(spec: EngineSpec, engine: EngineTraits, host: HostSnapshot) -> str:

@@ -149,6 +149,20 @@ def test_a_header_without_sizes_gives_no_prediction() -> None:
     assert answer.reason is Reason.UNKNOWN
 
 
+@pytest.mark.parametrize(("architecture", "cells"), [("nomic-bert", 0), ("llama", 512)])
+def test_keys_have_as_many_heads_as_queries_where_the_header_says_no_other_number(
+    architecture: str, cells: int
+) -> None:
+    sizes = {name: size for name, size in SIZES.items() if name != "attention.head_count_kv"}
+    memory = GgufMemory(GgufHeader(sizes, 1000, architecture=architecture), parse_words(()))
+    need = memory.need(MemoryQuery(total=GIB, tokens=512))
+    assert isinstance(need, Need)
+    # An encoder keeps no keys and values.
+    cache = need.term("kv_cache")
+    assert cache
+    assert cache.bytes == 2 * cells * 4 * 16 * 2 * 2
+
+
 def made(model: Path, out: Path, arch: str, sizes: str) -> Path:
     words = [word for pair in sizes.split() for word in ("--set", pair)]
     script = SCRIPTS / "make_tiny_gguf.py"
@@ -246,6 +260,20 @@ def test_layers_that_stay_in_ram_take_their_weights_and_cache_there(head: dict[s
     assert sizes["activation"] == before["activation"] + 5 * GIB
     ram = 6 * GIB + before["kv_cache"] // 2 + before["activation"]
     assert memory.ram_of_layers(4096, 2) == ram
+
+
+def test_a_projector_is_on_an_accelerator_with_few_layers_too() -> None:
+    plain, seeing = (
+        GgufMemory(GgufHeader(SIZES, weights, PARTS), parse_words(())).with_layers(1)
+        for weights in (8 * GIB, 11 * GIB)
+    )
+    assert seeing.ram_of_layers(4096, 1) == plain.ram_of_layers(4096, 1)
+    taken = []
+    for memory in (plain, seeing):
+        need = memory.need(QUERY)
+        assert isinstance(need, Need)
+        taken.append(need.inside)
+    assert taken[1] - taken[0] == 3 * GIB
 
 
 @pytest.mark.parametrize("parts", [{}, {"blk.1": GIB}])

@@ -86,6 +86,8 @@ def test_weights_in_the_other_layout_only_are_named(there: str, pattern: str, ad
             "model.safetensors 2_Dense/model.safetensors",
         ),
         ("weights/a.safetensors weights/a.bin", "safetensors", "weights/a.safetensors"),
+        ("a.safetensors gguf/a.gguf gguf/mmproj-F16.gguf", "safetensors", "a.safetensors"),
+        ("weights/a.safetensors gguf/a.gguf", "safetensors", "weights/a.safetensors"),
     ],
 )
 def test_one_family_is_chosen_and_no_copy_of_it(there: str, family: str, chosen: str) -> None:
@@ -108,6 +110,28 @@ def test_metadata_and_code_come_along() -> None:
     [
         ("m.gguf", "", "m.gguf", "m.gguf", ""),
         ("m-2.gguf mmproj-F16.gguf", "", "m-2.gguf mmproj-F16.gguf", "m-2.gguf", "mmproj-F16.gguf"),
+        (
+            "m.gguf mmproj-BF16.gguf mmproj-F32.gguf mmproj-model-f16.gguf",
+            "",
+            "m.gguf mmproj-model-f16.gguf",
+            "m.gguf",
+            "mmproj-model-f16.gguf",
+        ),
+        (
+            "Q4/m-Q4_0.gguf mmproj-F32.gguf mmproj-Q8_0.gguf",
+            "*Q4_0*",
+            "Q4/m-Q4_0.gguf mmproj-Q8_0.gguf",
+            "Q4/m-Q4_0.gguf",
+            "mmproj-Q8_0.gguf",
+        ),
+        ("README.md gguf/m.gguf", "", "README.md gguf/m.gguf", "gguf/m.gguf", ""),
+        (
+            "config.json a.safetensors gguf/m-Q4_0.gguf gguf/m-Q8_0.gguf",
+            "gguf/*Q4_0*",
+            "config.json gguf/m-Q4_0.gguf",
+            "gguf/m-Q4_0.gguf",
+            "",
+        ),
         ("m-Q4_0.gguf m-Q8_0.gguf README.md", "*Q8_0*", "m-Q8_0.gguf README.md", "m-Q8_0.gguf", ""),
         ("config.json a.safetensors a.gguf", "*.gguf", "config.json a.gguf", "a.gguf", ""),
         (

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.common.failures import Cause, Failure
-from moorage.models.gguf import BLOCKS, NeedsMore, read_gguf
+from moorage.models.gguf import BLOCKS, UNKNOWN, NeedsMore, read_gguf
 from moorage.models.source import ModelFile, WeightSummary
+from scripts.make_demo_gguf import header
 from tests.hub.tiny import gguf
 
 F32, Q4_0, Q4_K, Q6_K = 0, 2, 12, 14
@@ -40,6 +41,15 @@ def test_every_type_has_its_block(kind: int, name: str) -> None:
     assert read(gguf({"t": (kind, [block, 3])}, 3 * size)).bytes_by_dtype == {name: 3 * size}
 
 
+@pytest.mark.parametrize(("kind", "last"), [(99, 100), (F32, 20)])
+def test_a_tensor_of_a_newer_type_takes_the_bytes_up_to_the_next(kind: int, last: int) -> None:
+    tensors = {"a": (99, [32], 64), "b": (F32, [16], 0), "c": (kind, [5], 200)}
+    content = header({"general.architecture": "llama"}, tensors) + bytes(300)
+    found = read(content).bytes_by_dtype
+    newer = 136 + last * (kind == 99)
+    assert found == {UNKNOWN: newer, "F32": 64 + last * (kind == F32)}
+
+
 @given(st.integers(0, 200))
 def test_a_header_that_goes_on_asks_for_more(upto: int) -> None:
     content = gguf({"a": (Q4_0, [32])}, 500)
@@ -53,7 +63,7 @@ def test_a_header_that_goes_on_asks_for_more(upto: int) -> None:
         (b"GGML" + b"\0" * 100, "does not start like one"),
         (b"GGUF" + b"\1" * 100, "does not start like one"),
         (gguf({"a": (Q4_0, [32])}, 0), "0 bytes cannot hold 18 of tensors"),
-        (gguf({"a": (99, [32])}, 500), "the unknown type 99"),
+        (gguf({"a": (99, [32]), "b": (F32, [1])}, 0), "0 bytes cannot hold"),
         (gguf({"a": (Q4_0, [1] * 9)}, 500), "9 dimensions"),
         (gguf({}, 0)[:60], "beyond its end"),
         (gguf({"a": (F32, [1 << 40])}, 100), "cannot hold 4,398,046,511,104"),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moorage.common.failures import Cause
+from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
 from moorage.common.values import Origin
 from moorage.engines.registry import ENGINES
@@ -159,6 +159,26 @@ def test_a_stated_limit_that_holds_none_is_named() -> None:
     assert "memory.claim states no more" in caught.value.detail
     assert "memory.claim" in caught.value.suggestion
     assert not caught.value.placement.fits
+
+
+def test_a_file_that_cannot_be_read_is_refused_and_the_next_is_tried() -> None:
+    spec, hosts = a_spec(files="auto", concurrency=1), (gpu(gib=80),)
+    place = placing(spec, hosts, [])
+
+    def only(*readable: str) -> FilesChoice:
+        def proposal(trial: FileTrial) -> Placement | NoFit:
+            if trial.quantization.name[5:-5] not in readable:
+                raise Failure(Cause.SOURCE_CORRUPT, "no GGUF file")
+            return place(trial)
+
+        return choose(offer_of(FOUND, spec, a_fleet(*hosts)), proposal)
+
+    choice = only("Q6_K")
+    assert choice.pattern == "tiny-Q6_K.gguf"
+    assert choice.verdicts[0].refusal == "no GGUF file"
+    with pytest.raises(Failure) as caught:
+        only()
+    assert caught.value.cause is Cause.SOURCE_CORRUPT
 
 
 def test_what_is_not_quantized_is_taken_where_nothing_else_is() -> None:

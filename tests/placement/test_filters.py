@@ -13,6 +13,7 @@ from moorage.placement.request import Request
 from moorage.placement.view import view_of
 from moorage.spec import EngineName, ModelSpec
 from tests.builders import ON_CPU, a_cpu_host, a_host, a_spec, an_accelerator
+from tests.engines.planning import LLAMA_INSTALLED
 from tests.placement.requests import a_request
 
 
@@ -177,6 +178,33 @@ def test_a_program_that_is_installed_serves_where_there_is_no_container() -> Non
     host = a_host(runtimes=("process",), programs=(program,))
     assert usable(a_request(), host) == ["2 x cuda"]
     assert verdict(a_request(), a_host(runtimes=("process",))).refusal == Reason.ENGINE
+
+
+@pytest.mark.parametrize(
+    ("types", "docker", "spec", "kinds"),
+    [
+        ((), False, on(), ["2 x cuda"]),
+        (("cpu", "cuda"), False, on(), ["2 x cuda"]),
+        (("cpu",), True, on(), ["2 x cuda"]),
+        (("cpu",), False, on(), []),
+        (("cpu",), True, a_spec(engine={"runtime": "process"}), []),
+    ],
+)
+def test_a_program_that_computes_on_cpu_only_is_placed_there(
+    types: tuple[str, ...], docker: bool, spec: ModelSpec, kinds: list[str]
+) -> None:
+    program = LLAMA_INSTALLED.model_copy(update={"computes_on": types})
+    host = a_host(runtimes=("process", *["docker"] * docker), programs=(program,))
+    request = a_request(spec, engine=ENGINES[EngineName.LLAMA_CPP])
+    assert usable(request, host) == kinds
+
+
+def test_accelerators_that_the_program_lacks_are_refused_where_the_spec_wants_them() -> None:
+    program = LLAMA_INSTALLED.model_copy(update={"computes_on": ("cpu",)})
+    host = a_host(runtimes=("process",), programs=(program,))
+    found = verdict(a_request(on(1), engine=ENGINES[EngineName.LLAMA_CPP]), host)
+    assert found.refusal == Reason.ENGINE
+    assert "moorage-llama-server, as it is installed, does not compute on cuda" in found.note
 
 
 @pytest.mark.parametrize(

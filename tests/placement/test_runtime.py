@@ -23,6 +23,7 @@ from moorage.placement.runtime import (
 )
 from moorage.spec import EngineName, RuntimeName
 from tests.builders import a_cpu_host, a_fleet, a_host, a_profile, a_spec, an_accelerator
+from tests.engines.planning import LLAMA_INSTALLED
 
 VLLM = ENGINES[EngineName.VLLM]
 
@@ -123,6 +124,8 @@ def test_an_image_counts_as_there_under_the_name_of_its_registry() -> None:
 
 TRANSFORMERS = ENGINES[EngineName.TRANSFORMERS]
 BOTH = a_cpu_host(runtimes=("docker", "process"))
+LLAMA = ENGINES[EngineName.LLAMA_CPP]
+WITH_WHEEL = a_cpu_host(programs=(LLAMA_INSTALLED,))
 
 
 @pytest.mark.parametrize(
@@ -135,6 +138,8 @@ BOTH = a_cpu_host(runtimes=("docker", "process"))
         ({"runtime": "process"}, TRANSFORMERS, BOTH, "cpu", RuntimeName.PROCESS),
         ({"version": "5.23.0"}, TRANSFORMERS, BOTH, "cpu", RuntimeName.PROCESS),
         ({"command": ["serve"]}, VLLM, a_cpu_host(), "cpu", RuntimeName.PROCESS),
+        ({"version": "11549"}, LLAMA, WITH_WHEEL, "cpu", RuntimeName.PROCESS),
+        ({"version": "2026.10.11549"}, LLAMA, WITH_WHEEL, "cpu", RuntimeName.PROCESS),
     ],
 )
 def test_a_container_is_preferred_where_an_image_is_known(
@@ -157,6 +162,7 @@ def test_a_container_is_preferred_where_an_image_is_known(
             "cpu",
             ["transformers 5.23.0 is installed, 5.20.0 is requested"],
         ),
+        ({"version": "11548"}, LLAMA, WITH_WHEEL, "cpu", ["11548 is requested"]),
         ({"packages": ["a"]}, TRANSFORMERS, a_cpu_host(), "cpu", ["never on a host"]),
         (
             {},

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +27,16 @@ from moorage.inventory.snapshot import Accelerator, Program
 from moorage.inventory.survey.facts import Found
 from moorage.inventory.survey.nvidia import split_by_mig
 from moorage.inventory.survey.probe import LISTENING, VENDOR_SCRIPT, read_vendors
+from moorage.spec import EngineName
 
 NEEDED_MODULES = {
     "transformers": ("torch", "uvicorn", "fastapi", "requests"),
     "moorage-llama-server": ("xllamacpp",),
 }
 """Modules that an engine's program needs in addition to its own package."""
+
+DEVICES = "import xllamacpp; print(*(one['name'] for one in xllamacpp.get_device_info()))"
+"""Prints the devices on which the wheel of llama.cpp computes, such as `CUDA0` and `CPU`."""
 
 PROBE_SECONDS = 20
 TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
@@ -62,9 +67,40 @@ def installed_program(engine: Engine) -> Program | None:
     return Program(engine=engine.name, path=elsewhere, version="") if elsewhere else None
 
 
-def installed_programs() -> tuple[Program, ...]:
-    """All engines that are installed on this machine."""
-    return tuple(program for engine in ENGINES.values() if (program := installed_program(engine)))
+def installed_programs(*, accelerated: bool = False) -> tuple[Program, ...]:
+    """All engines that are installed on this machine.
+
+    Args:
+        accelerated: Whether it has accelerators, so that llama.cpp's wheel is asked for its own.
+    """
+    found = filter(None, map(installed_program, ENGINES.values()))
+    return tuple(
+        one.model_copy(update={"computes_on": _device_types(one.path, one.version)})
+        if accelerated and one.engine == EngineName.LLAMA_CPP
+        else one
+        for one in found
+    )
+
+
+@cache
+def _device_types(program: str, version: str) -> tuple[str, ...]:  # noqa: ARG001
+    """Types of the devices on which a wheel of llama.cpp computes here; empty = unknown.
+
+    A process of its own asks, which frees the accelerators again.
+    """
+    python = str(Path(program).with_name("python"))
+    try:
+        done = subprocess.run(
+            [python, "-I", "-c", DEVICES],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PROBE_SECONDS,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ()
+    names = done.stdout.decode(errors="replace").lower().split()
+    return tuple(sorted({name.rstrip("0123456789") for name in names}))
 
 
 def interface_with(bind: str) -> str:

@@ -132,15 +132,17 @@ def _local_facts(host: Host) -> dict[str, Any]:
         machine=platform.machine(),
         **dict(local_accelerators() if host.accelerators == "auto" else Found()),
     )
+    merged = _merge(host, facts)
+    accelerated = bool(merged["accelerators"])
     return {
-        **_merge(host, facts),
+        **merged,
         "unreachable": "" if docker or processes else trouble,
         "runtimes": (
             *((RuntimeName.DOCKER,) if docker else ()),
             *((RuntimeName.PROCESS,) if processes else ()),
         ),
         "interface": host.interface or interface_with(host.bind),
-        "programs": installed_programs() if processes else (),
+        "programs": installed_programs(accelerated=accelerated) if processes else (),
         "images": images,
     }
 

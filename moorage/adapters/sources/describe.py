@@ -1,6 +1,5 @@
 """Reads a model's metadata from its files, in a directory or at a remote source."""
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -87,18 +86,18 @@ def describe(
             it or another file is malformed, `SOURCE_INCOMPLETE` when an adapter is not a LoRA.
     """
     if layout is not ADAPTER:
-        known = _gguf_fields(weights)
-        if known and not os.path.lexists(directory / layout.config):
+        # llama.cpp reads no config.json.
+        if known := _gguf_fields(weights):
             return known
         config, origin = read_config(directory, trust_remote_code=trust_remote_code)
         modules = _optional(directory / "modules.json")
         return {
-            "config": known.get("config", {}) | config,
+            "config": config,
             "config_origin": origin,
             "is_sentence_encoder": isinstance(modules, list)
             and any(isinstance(one, dict) and "Pooling" in str(one.get("type")) for one in modules),
             "longest_input": _longest_input(directory, config),
-            "has_chat_template": known.get("has_chat_template") or _has_chat_template(directory),
+            "has_chat_template": _has_chat_template(directory),
             "has_own_tokenizer": _has_own_tokenizer(directory),
         }
     if header := next((part.metadata for part in weights if part.metadata), None):

@@ -22,6 +22,7 @@ from moorage.engines.llama_cpp.companions import (
 from moorage.engines.llama_cpp.options import ALIASES, RULES, RULES_OF_WHEEL, build_of
 from moorage.engines.request import LaunchRequest
 from moorage.engines.schema.argument import Rules
+from moorage.engines.seat import cores
 from moorage.memory.gguf import BATCH, CELLS, PROCESS, PROMPT_CACHE
 from moorage.memory.stated_options import wanted_concurrency
 from moorage.models.files import GGUF, model_file, projector_file
@@ -188,8 +189,9 @@ def _layers(request: LaunchRequest) -> tuple[Flag, ...]:
 
 
 def _threads(request: LaunchRequest) -> tuple[Flag, ...]:
-    cores = request.seat.cores
-    return (derived_flag("the cores that were claimed", "--threads", str(cores)),) if cores else ()
+    number = cores(request)
+    why = "the cores that were claimed" if request.seat.cores else "engine.container.cores"
+    return (derived_flag(why, "--threads", str(number)),) if number else ()
 
 
 def _mode(profile: ModelProfile) -> Iterator[Flag]:

@@ -29,6 +29,7 @@ COUNTED = "the claim has to hold the layers, so placement decides how many go th
 DIVIDED = "each accelerator was claimed for an equal number of layers"
 ENDS = "the server would print something and end"
 FETCHES = "it would fetch something that nobody has verified"
+LENGTHS = "what each request gets, and the claim, follow from `context` and `concurrency`"
 OWN_FILES = "it names a file that the engine's container does not have"
 PLAIN_HTTP = "moorage proves readiness over plain HTTP; what ends TLS stands in front of it"
 PROGRAMS = "it lets whoever asks the model run programs or read files of the host"
@@ -46,6 +47,8 @@ REFUSED: tuple[tuple[str, str, str], ...] = (
     ("secrets: {HF_TOKEN: NAME}", SECRETS, "--hf-token"),
     ("speculative.model", "the draft model comes with the spec", "--spec-draft-model"),
     ("lora", "the adapters come with the spec", "--lora --lora-scaled"),
+    ("context", LENGTHS, "--ctx-size"),
+    ("concurrency", LENGTHS, "--parallel"),
     ("placement.partial_offload", COUNTED, "--n-gpu-layers --spec-draft-ngl"),
     ("placement.accelerators", DIVIDED, "--tensor-split"),
     ("", UNCLAIMED, "--moe-cache-mib --rpc"),
@@ -69,8 +72,6 @@ Each option is listed under one name; its other names are refused as well.
 """
 
 OVERRIDING = {
-    "--ctx-size": "context",
-    "--parallel": "concurrency",
     "--spec-type": "speculative.method",
     "--embedding": "mode",
     "--reranking": "mode",

@@ -10,13 +10,19 @@ import psutil
 import pytest
 
 from moorage.adapters.hosts import local_host
-from moorage.adapters.hosts.local_host import installed_program, nvidia_accelerators, ports_in_use
+from moorage.adapters.hosts.local_host import (
+    installed_program,
+    installed_programs,
+    nvidia_accelerators,
+    ports_in_use,
+)
 from moorage.adapters.hosts.survey import survey_host
 from moorage.common.units import MIB
 from moorage.engines.vllm.engine import Vllm
 from moorage.inventory.fleet import Host
 from moorage.inventory.snapshot import Accelerator
 from moorage.inventory.survey.facts import Found
+from moorage.spec import EngineName
 
 HERE = "127.0.0.1"
 
@@ -165,6 +171,32 @@ def test_without_nvml_the_tools_are_asked(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert seen.unified_memory
     assert [item.name for item in seen.accelerators] == ["NVIDIA GB10"]
     assert seen.accelerators[0].memory_total == psutil.virtual_memory().total
+
+
+@pytest.mark.parametrize(
+    ("devices", "accelerated", "types"),
+    [
+        ("echo CUDA0 CUDA1 CPU", True, ("cpu", "cuda")),
+        ("echo CPU; exit 1", True, ()),
+        ("echo CPU", False, ()),
+        ("", True, ("cpu",)),
+    ],
+)
+def test_beside_accelerators_the_wheel_of_llama_cpp_is_asked_for_its_devices(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    devices: str,
+    accelerated: bool,
+    types: tuple[str, ...],
+) -> None:
+    pytest.importorskip("xllamacpp")
+    if devices:
+        for name in ("moorage-llama-server", "python"):
+            (tmp_path / name).write_text(f"#!/bin/sh\n{devices}\n")
+            (tmp_path / name).chmod(0o755)
+        monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    programs = {one.engine: one for one in installed_programs(accelerated=accelerated)}
+    assert programs[EngineName.LLAMA_CPP].computes_on == types
 
 
 def test_a_port_is_in_use_as_soon_as_it_is_bound() -> None:

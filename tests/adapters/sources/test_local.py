@@ -79,6 +79,17 @@ def test_a_gguf_file_is_read_to_the_end_of_its_header(tmp_path: Path) -> None:
     assert len(found.headers) == 0
 
 
+@pytest.mark.parametrize("config", [None, b"{", b'{"model_type": "other", "text_config": {}}'])
+def test_the_header_of_a_gguf_file_wins_over_a_config_json(
+    tmp_path: Path, config: bytes | None
+) -> None:
+    beside = {"config.json": config} if config else {}
+    found = resolve(write(tmp_path, {**beside, "m.gguf": gguf({"a": (0, [64])}, 256)}))
+    # llama.cpp does not read it, and an adapter names its architecture as the header does.
+    assert (found.config["model_type"], found.config_origin) == ("llama", "GGUF header")
+    assert "text_config" not in found.config
+
+
 @pytest.mark.parametrize(
     ("place", "chosen"),
     [

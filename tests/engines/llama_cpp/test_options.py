@@ -26,8 +26,8 @@ from moorage.engines.schema.reading import read
 from moorage.inventory.fleet import Fleet
 from moorage.spec import EngineName
 from moorage.spec.tokenize import user_tokens
-from tests.builders import a_cpu_host, a_spec
-from tests.engines.planning import LLAMA_INSTALLED, llama_planned
+from tests.builders import a_cpu_host, a_host, a_spec, an_image
+from tests.engines.planning import LLAMA_IMAGE, LLAMA_INSTALLED, llama_planned, only
 from tests.engines.schema.shipped import assert_mistake
 
 ENGINE = LlamaCpp()
@@ -114,6 +114,8 @@ def test_a_build_before_all_of_them_has_none(written: str) -> None:
         ("--tools all", "--tools", "run programs", "Leave it out."),
         ("-hf org/repo", "-hf", "nobody has verified", "Leave it out."),
         ("-ngl 9", "-ngl", "the claim has to hold", "`placement.partial_offload`"),
+        ("-np 8", "-np", "what each request gets", "`concurrency`"),
+        ("-c 512", "-c", "what each request gets", "`context`"),
         ("--port 8000", "--port", "moorage decides how", "`port`"),
         ("--api_key abc", "--api-key", "secrets never stand", "LLAMA_API_KEY"),
         ("--draft-max 8", "--draft-max", "11549 has dropped it", "Use --spec-draft-n-max"),
@@ -148,7 +150,7 @@ def test_the_same_words_are_good_for_one_build_and_bad_for_another(
 
 
 @pytest.mark.parametrize(
-    "entry", ["--seed -1", "--ctx_size 512", "-c 512 -c 1024", "--chat-template-kwargs {}"]
+    "entry", ["--seed -1", "--batch_size 512", "-b 512 -b 1024", "--chat-template-kwargs {}"]
 )
 def test_what_its_parser_takes_is_taken(entry: str, parser: LlamaServerParser) -> None:
     assert parser.accepts(user_tokens([entry]))
@@ -239,6 +241,19 @@ def test_an_old_build_gets_no_option_that_it_lacks() -> None:
     assert "--cache-ram" in words
     assert "--cors-origins" not in words
     assert any("--cors-origins is left out" in warning for warning in plan.warnings)
+
+
+@pytest.mark.parametrize(
+    ("claimed", "limit", "words"), [("auto", 4, ("4",)), (8, 4, ("8",)), ("auto", None, ())]
+)
+def test_it_computes_with_as_many_threads_as_it_has_cores(
+    claimed: int | str, limit: int | None, words: tuple[str, ...]
+) -> None:
+    placement = {"accelerators": 0, "cores": claimed}
+    wish = {"engine": {"container": {"cores": limit}}, "placement": placement}
+    plan = llama_planned(wish, a_host(gpus=0, cpus=64), image=an_image(**LLAMA_IMAGE))
+    found = [flag.tokens[1] for flag in only(plan).command if flag.tokens[0] == "--threads"]
+    assert found == [*words]
 
 
 def test_an_old_build_makes_no_drafts() -> None:
