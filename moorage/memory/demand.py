@@ -82,7 +82,9 @@ class MemoryModel:
 
     def cpu_need(self, *, tokens: int, concurrency: int = 1, ranks: int = 1) -> CpuNeed | Refusal:
         """The RAM that vLLM needs on CPU, with one tensor-parallel rank on each host."""
-        query = MemoryQuery(total=0, tokens=tokens, tensor=ranks, concurrency=concurrency)
+        query = MemoryQuery(
+            total=0, tokens=tokens, device_type="cpu", tensor=ranks, concurrency=concurrency
+        )
         return caught(lambda: self._cpu_need(query))
 
     def _need(self, setup: EngineSetup) -> Need:

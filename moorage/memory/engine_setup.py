@@ -14,6 +14,7 @@ from moorage.memory.dtypes import pools
 from moorage.memory.facts import Facts
 from moorage.memory.layers import is_bidirectional
 from moorage.memory.need import DESCRIBED, Batch, MemoryQuery
+from moorage.memory.option_names import HYBRID_CONNECTORS, HYBRID_SINCE, LMCACHE, LMCACHE_TYPES
 from moorage.memory.options import CacheOptions, MemoryOptions, MemorySettings
 from moorage.models.config import Config, text_config
 
@@ -67,7 +68,9 @@ class EngineSetup:
         """The settings for the exact rules; by default with the query's pipeline stages."""
         shared = {name: getattr(self.options, name) for name in CacheOptions.model_fields}
         return MemorySettings(
-            **shared | {"block_size": self.options.block_size or self.block},
+            **shared
+            | {"block_size": self.options.block_size or self.block}
+            | {"hybrid_kv_cache_manager": self._keeps_hybrid},
             tensor_parallel_size=self.query.tensor,
             pipeline_parallel_size=pipeline or self.query.pipeline,
             data_parallel_size=self.query.data,
@@ -75,6 +78,16 @@ class EngineSetup:
             max_num_batched_tokens=self.batch.tokens,
             refines_expert_blocks=refines_expert_blocks(self.query.versions),
         )
+
+    @property
+    def _keeps_hybrid(self) -> bool:
+        """Whether vLLM leaves its hybrid manager on; a KV connector may turn it off."""
+        names = set(self.options.connectors)
+        if self.query.device_type not in LMCACHE_TYPES:
+            names -= {LMCACHE}
+        older = any(one and not at_least(one, HYBRID_SINCE) for one in self.query.versions)
+        kept = not names or (names <= HYBRID_CONNECTORS and not older)
+        return kept and self.options.hybrid_kv_cache_manager
 
 
 def refines_expert_blocks(versions: Collection[str]) -> bool:

@@ -154,6 +154,7 @@ class MemoryOptions(CacheOptions):
         second_runner: Whether vLLM uses its second model runner.
         unsettled_runner: Whether an argument may affect the choice of the runner.
         kv_bytes: Bytes of the KV cache on each rank; None = as many as the requests need.
+        connectors: Classes that move the KV cache to or from elsewhere.
         overrides: Keys of config.json that are replaced (`--hf-overrides`).
         uncovered: Why the rules do not cover these options; empty = they do.
         stated: Sizes that the spec states instead of estimates.
@@ -174,6 +175,7 @@ class MemoryOptions(CacheOptions):
     unsettled_runner: bool = False
     kv_bytes: int | None = None
     language_model_only: bool = False
+    connectors: tuple[str, ...] = ()
     overrides: dict[str, Any] = {}
     lora: LoraOptions | None = None
     draft: DraftOptions | None = None

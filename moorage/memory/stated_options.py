@@ -11,6 +11,7 @@ from moorage.memory.option_names import (
     DRAFT_METHODS,
     EVERY_TARGET,
     LARGEST_RATIO,
+    LMCACHE,
     RATIOS,
     SGLANG,
     UNCUT,
@@ -107,6 +108,7 @@ def memory_options(
         block_size=args.whole_number(names.block_size) or None,  # 0: vLLM chooses
         decode_context_parallel_size=_decode_ranks(args),
         hybrid_kv_cache_manager=not args.switch("--disable-hybrid-kv-cache-manager"),
+        connectors=_connectors(spec),
         runner=_runner(spec, mode),
         rope=rope_rule(spec),
         overrides=args.json_object(names.overrides) or {},
@@ -178,6 +180,27 @@ def _decode_ranks(args: EngineArguments) -> int:
     shares_prompts = (args.whole_number("--prefill-context-parallel-size") or 1) > 1
     ranks = args.whole_number("--decode-context-parallel-size")
     return 1 if shares_prompts else max(1, ranks or 1)
+
+
+def _connectors(spec: ModelSpec) -> tuple[str, ...]:
+    """vLLM's KV connectors; none where the user says whether the hybrid manager is on.
+
+    Source: `config/vllm.py:_post_init_kv_transfer_config` of vLLM 0.32.
+    """
+    args = spec.engine.arguments
+    if args.switch("--disable-hybrid-kv-cache-manager") is not None:
+        return ()
+    if args.states("--kv-offloading-size"):
+        native = args.value("--kv-offloading-backend") != "lmcache"
+        return ("OffloadingConnector" if native else "LMCacheMPConnector",)
+    content = args.json_object("--kv-transfer-config")
+    if content is None:
+        return (LMCACHE,) if spec.extended_kv_cache else ()
+    more = content.get("kv_connector_extra_config")
+    parts = more.get("connectors") if isinstance(more, Mapping) else None
+    several = content.get("kv_connector") == "MultiConnector" and isinstance(parts, list)
+    found = [part for part in parts or [] if isinstance(part, Mapping)] if several else [content]
+    return tuple(str(part.get("kv_connector") or "") for part in found)
 
 
 def _flag(variables: Mapping[str, str], name: str) -> bool | None:

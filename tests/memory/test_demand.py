@@ -11,7 +11,7 @@ from moorage.common.refusal import Reason
 from moorage.common.units import GIB
 from moorage.memory.demand import MemoryModel, memory_model
 from moorage.memory.exact import STAND_IN
-from moorage.memory.need import CpuNeed, MemoryPrediction, MemoryQuery
+from moorage.memory.need import CpuNeed, MemoryPrediction, MemoryQuery, Need
 from moorage.memory.options import MemoryOptions, MemorySettings
 from moorage.memory.sizing import most
 from moorage.models.assets import assets_of
@@ -318,6 +318,36 @@ def test_options_reach_the_exact_rules() -> None:
     assert gib(halved, "kv_cache") == pytest.approx(gib(plainly, "kv_cache") / 2)
     shorter = {"max_position_embeddings": 4096}
     assert "(4096)" in refusal(with_options("llama-3.1-8b", overrides=shorter)).note
+
+
+LMCACHED, OFFLOADED = ("LMCacheConnectorV1",), ("OffloadingConnector",)
+
+
+@pytest.mark.parametrize(
+    ("connectors", "use", "kept"),
+    [
+        ((), {}, True),
+        (LMCACHED, {}, False),
+        (LMCACHED, {"device_type": "xpu"}, True),  # it is left out there
+        (OFFLOADED, {}, True),
+        ((*OFFLOADED, *LMCACHED), {}, False),
+        (OFFLOADED, {"versions": ("0.21.0",)}, False),
+        (OFFLOADED, {"versions": ("0.32.0", "")}, True),
+    ],
+)
+def test_without_the_hybrid_manager_windows_keep_all_tokens_and_states_are_refused(
+    connectors: tuple[str, ...], use: dict[str, Any], kept: bool
+) -> None:
+    windows, states = "gpt-oss-20b-bf16", "qwen3-next-80b-a3b"
+    one = gib(
+        needed(with_options(windows, connectors=connectors), tokens=100_000, **use), "kv_cache"
+    )
+    other = with_options(windows, hybrid_kv_cache_manager=kept)
+    assert one == gib(needed(other, tokens=100_000, **use), "kv_cache")
+    query = MemoryQuery(total=141 * GIB, tokens=8192, tensor=4, **use)
+    found = with_options(states, connectors=connectors).need(query)
+    assert isinstance(found, Need) is kept
+    assert kept or "extended_kv_cache" in str(found)
 
 
 def test_what_cannot_be_estimated_can_be_stated() -> None:

@@ -57,6 +57,27 @@ def test_every_writing_says_the_same(args: tuple[str, ...]) -> None:
         (("--block-size=0",), "block_size", None),
         (("--kv-cache-memory-bytes=4G",), "kv_bytes", 4 * 2**30),
         (("--disable-hybrid-kv-cache-manager",), "hybrid_kv_cache_manager", False),
+        (("--kv-offloading-size=8",), "connectors", ("OffloadingConnector",)),
+        (
+            ("--kv-offloading-size=8", "--kv-offloading-backend=lmcache"),
+            "connectors",
+            ("LMCacheMPConnector",),
+        ),
+        (("--kv-transfer-config", '{"kv_connector": "A"}'), "connectors", ("A",)),
+        (
+            (
+                "--kv-transfer-config",
+                '{"kv_connector": "MultiConnector",'
+                ' "kv_connector_extra_config": {"connectors": [{"kv_connector": "A"}, {}]}}',
+            ),
+            "connectors",
+            ("A", ""),
+        ),
+        (
+            ("--kv-transfer-config.kv_connector=A", "--no-disable-hybrid-kv-cache-manager"),
+            "connectors",
+            (),
+        ),
         (("--no-enable-prefix-caching",), "enable_prefix_caching", False),
         (("--runner=pooling",), "runner", "pooling"),
         (("--language-model-only",), "language_model_only", True),
@@ -93,6 +114,13 @@ def test_every_writing_says_the_same(args: tuple[str, ...]) -> None:
 )
 def test_each_argument_is_read(args: tuple[str, ...], field: str, value: object) -> None:
     assert getattr(read(*args), field) == value
+
+
+def test_the_extended_cache_has_a_connector_unless_the_user_gives_another() -> None:
+    given = ("--kv-transfer-config.kv_connector=A",)
+    cache = {"extended_kv_cache": {"ram": "8GiB"}}
+    assert read(**cache).connectors == ("LMCacheConnectorV1",)
+    assert read(*given, **cache).connectors == ("A",)
 
 
 @pytest.mark.parametrize(
