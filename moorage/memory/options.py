@@ -34,6 +34,7 @@ class CacheOptions(Value):
         block_size: Tokens of one KV block; None = 16.
         decode_context_parallel_size: Tensor-parallel ranks that share the KV cache of a request.
         runner: Whether the engine generates or pools; `auto` = by the architecture.
+        any_length: Whether a context beyond the model's is allowed.
         sglang: Whether the engine is SGLang, whose cache follows rules of its own.
         one_pool: Whether its window layers keep all tokens, as full ones do.
         window_ratio: Else the tokens of a window layer for each one of a full layer.
@@ -48,6 +49,7 @@ class CacheOptions(Value):
     block_size: Count | None = None
     decode_context_parallel_size: Count = 1
     runner: Runner = "auto"
+    any_length: bool = False
     rope: RopeRule = RopeRule.HELD
     sglang: bool = False
     one_pool: bool = False

@@ -189,7 +189,8 @@ def _longest_request(facts: Facts, settings: MemorySettings) -> int:
     Source: `config/scheduler.py:verify_max_model_len`,
     `config/model.py:is_chunked_prefill_supported`.
     """
-    tokens, step = facts.resolve_length(settings.max_model_len), settings.max_num_batched_tokens
+    tokens = facts.resolve_length(settings.max_model_len, settings.any_length)
+    step = settings.max_num_batched_tokens
     whole = pools(facts, settings.runner) and is_bidirectional(facts)
     if step < tokens and (whole or facts.get("is_encoder_decoder")):
         raise rejected(f"max_num_batched_tokens ({step}) is smaller than max_model_len ({tokens}).")

@@ -28,7 +28,7 @@ from moorage.memory.options import (
     allowed_rank,
 )
 from moorage.models.pin import AssetRole
-from moorage.models.profile import POOLING
+from moorage.models.profile import POOLING, allows_longer
 from moorage.models.rope import rope_rule
 from moorage.models.source import Companion
 from moorage.spec import EngineName, Mode, ModelSpec
@@ -110,6 +110,7 @@ def memory_options(
         hybrid_kv_cache_manager=not args.switch("--disable-hybrid-kv-cache-manager"),
         connectors=_connectors(spec),
         runner=_runner(spec, mode),
+        any_length=allows_longer(spec),
         rope=rope_rule(spec),
         overrides=args.json_object(names.overrides) or {},
         lora=_lora(spec, companions, names),

@@ -350,6 +350,15 @@ def test_without_the_hybrid_manager_windows_keep_all_tokens_and_states_are_refus
     assert kept or "extended_kv_cache" in str(found)
 
 
+def test_a_context_beyond_the_models_is_counted_where_vllm_is_told_to_take_it() -> None:
+    env = {"VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1"}
+    config, headers = known("llama-3.1-8b")
+    spec = a_spec(engine={"env": env, "args": ["--max-model-len=200000"]})
+    need = needed(memory_model(spec, a_model(config, headers=headers), a_profile()), tokens=200_000)
+    # 32 layers of 8 heads, 128 wide, keys and values of 2 bytes.
+    assert need.term("kv_cache").bytes == (200_000 + 16) * 32 * 8 * 128 * 2 * 2  # type: ignore[union-attr]
+
+
 def test_what_cannot_be_estimated_can_be_stated() -> None:
     config, headers = known("llama-3.1-8b")
     config = {key: value for key, value in config.items() if key != "vocab_size"}
