@@ -36,7 +36,7 @@ from moorage.memory.layers import (
 )
 from moorage.memory.need import GroupMemory, MemoryPrediction, StageMemory
 from moorage.memory.options import MemorySettings
-from moorage.memory.refusal import consistent, rejected, unknown
+from moorage.memory.refusal import consistent, rejected, rejected_if, unknown
 from moorage.memory.sglang_cache import sglang_groups
 from moorage.memory.weights import Tensors, stage_weights
 from moorage.models.config import Config
@@ -49,11 +49,13 @@ def require_startable(facts: Facts, settings: MemorySettings) -> None:
     """Refuse models and settings that vLLM refuses, or that the rules do not cover."""
     name, tp = facts.architecture, settings.tensor_parallel_size
     if name in REMOVED:
-        raise rejected(f"{name} was supported in vLLM until v{REMOVED[name]}")
+        last = REMOVED[name]
+        raise rejected_if(settings.lacks(last), f"{name} was supported in vLLM until v{last}")
     if name in UNSUPPORTED:
-        raise rejected(f"Model architectures ['{name}'] are not supported for now.")
+        note = f"Model architectures ['{name}'] are not supported for now."
+        raise rejected_if(settings.lacks(), note)
     if name in PLUGIN_ONLY:
-        raise rejected(f"{name} needs a plug-in")
+        raise rejected_if(settings.lacks(), f"{name} needs a plug-in")
     if facts.heads % tp:
         raise rejected(
             f"Total number of attention heads ({facts.heads}) must be divisible by tensor "

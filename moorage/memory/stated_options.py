@@ -111,6 +111,7 @@ def memory_options(
         connectors=_connectors(spec),
         runner=_runner(spec, mode),
         any_length=allows_longer(spec),
+        extended=_extended(spec),
         rope=rope_rule(spec),
         overrides=args.json_object(names.overrides) or {},
         lora=_lora(spec, companions, names),
@@ -222,6 +223,12 @@ def _uncovered(args: EngineArguments) -> str:
         if value is not None and value not in covered:
             return f"{flag} {value} is not covered"
     return ""
+
+
+def _extended(spec: ModelSpec) -> bool:
+    engine = spec.engine
+    deprecated = engine.arguments.switch("--allow-deprecated-quantization")
+    return bool(engine.image or engine.packages or deprecated)
 
 
 def _runner(spec: ModelSpec, mode: Mode) -> Runner:

@@ -121,7 +121,7 @@ def stage_weights(
     stages: Sequence[range],
 ) -> tuple[int, ...]:
     """Bytes of the parameters on one rank of each pipeline stage; `stages` are ranges of layers."""
-    require_known(facts)
+    require_known(facts, settings)
     counts = tensors.kinds(facts)[0].copy()
     packed = any(kind.name.leaf == "weight_packed" for kind in counts)
     counts.update(_unlisted_head(facts, counts))

@@ -272,6 +272,18 @@ def test_what_the_rules_do_not_cover_is_refused_until_the_claim_is_stated(
     assert [term.name for term in need.terms] == ["context"]
 
 
+def test_a_method_that_a_package_adds_is_planned_with_a_stated_claim() -> None:
+    config, headers = known("llama-3.1-8b")
+    config = {**config, "quantization_config": {"quant_method": "bitsandbytes"}}
+    stated = MemorySpec.model_validate({"claim": "30GiB"})
+    models = [
+        MemoryModel(config, headers, MemoryOptions(extended=on, stated=stated))
+        for on in (True, False)
+    ]
+    assert needed(models[0]).stated == 30 * GIB
+    assert refusal(models[1]).reason is Reason.REJECTED
+
+
 def test_an_architecture_that_nobody_knows_is_refused() -> None:
     config, headers = known("llama-3.1-8b")
     model = MemoryModel({**config, "architectures": []}, headers, MemoryOptions())

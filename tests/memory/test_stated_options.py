@@ -116,6 +116,19 @@ def test_each_argument_is_read(args: tuple[str, ...], field: str, value: object)
     assert getattr(read(*args), field) == value
 
 
+@pytest.mark.parametrize(
+    ("engine", "extended"),
+    [
+        ({}, False),
+        ({"image": "me/vllm:1"}, True),
+        ({"packages": ["vllm-bnb-plugin"]}, True),
+        ({"args": ["--allow-deprecated-quantization"]}, True),
+    ],
+)
+def test_what_the_user_adds_may_extend_the_engine(engine: dict[str, Any], extended: bool) -> None:
+    assert memory_options(a_spec(engine=engine)).extended is extended
+
+
 def test_the_extended_cache_has_a_connector_unless_the_user_gives_another() -> None:
     given = ("--kv-transfer-config.kv_connector=A",)
     cache = {"extended_kv_cache": {"ram": "8GiB"}}
