@@ -88,6 +88,15 @@ PLUGIN_METHODS = {"bitsandbytes": "0.27.1"}
 """Methods that need a plug-in now, with the last version that had them (pull request 43529)."""
 
 
+FAMILIES = (
+    {"awq", "auto_awq", "awq_marlin", "marlin"},
+    {"gptq", "auto_gptq", "gptq_marlin", "marlin"},
+    {"modelopt", "modelopt_fp4", "modelopt_mxfp8", "modelopt_mixed"},
+    {"mxfp4", "gpt_oss_mxfp4"},
+)
+"""Names of one method; the configuration's decides (`override_quantization_method`)."""
+
+
 def quantisation(facts: Facts) -> Mapping[str, Any]:
     """The quantisation settings; empty if the model is not quantised."""
     settings = facts.config.get("quantization_config") or facts.get("quantization_config")
@@ -97,6 +106,11 @@ def quantisation(facts: Facts) -> Mapping[str, Any]:
 def quantisation_method(facts: Facts) -> str:
     """Name of the quantisation method; empty if the model is not quantised."""
     return str(quantisation(facts).get("quant_method") or "")
+
+
+def is_checkpoints(stated: str, own: str) -> bool:
+    """Whether a stated method of quantisation is that of the checkpoint, which is its `own`."""
+    return stated == own or any({stated, own} <= family for family in FAMILIES)
 
 
 def quantisation_block(facts: Facts) -> Sequence[int]:

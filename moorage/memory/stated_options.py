@@ -44,7 +44,6 @@ EXPERT_RANKS = ("--ep-size", "--ep", "--expert-parallel-size")
 """SGLang's names of the number of ranks over which whole experts are spread."""
 
 UNCOVERED = {
-    "--quantization": "quantises the weights while they are loaded",
     "--cpu-offload-gb": "keeps a part of the weights in RAM",
     "--decode-context-parallel-size": "spreads the KV cache over tensor-parallel ranks",
     "--prefill-context-parallel-size": "spreads a prompt over ranks",

@@ -197,7 +197,8 @@ DCP = {"decode_context_parallel_size": 2}
         # Blocks of four bits instead of sixteen would fit.
         ("llama-3.1-8b", {"kv_bytes": GIB // 2}, 1, ""),
         # The stated method decides where the blocks of the checkpoint may be cut.
-        ("deepseek-v3", {"quantization": "fp8"}, 128, ""),
+        ("deepseek-v3", {"quantization": "humming"}, 128, ""),
+        ("deepseek-v3", {"quantization": "fp8"}, 128, "the quantisation block of 128"),
     ],
 )
 def test_what_vllm_refuses_is_refused_even_with_an_option_that_no_rule_covers(
@@ -270,6 +271,33 @@ def test_what_the_rules_do_not_cover_is_refused_until_the_claim_is_stated(
     need = needed(with_options("llama-3.1-8b", **options, stated=stated))
     assert need.claim(80 * GIB) == 30 * GIB
     assert [term.name for term in need.terms] == ["context"]
+
+
+@pytest.mark.parametrize(
+    ("own", "stated", "covered"),
+    [
+        ("fp8", "fp8", True),
+        ("awq", "awq_marlin", True),
+        ("gptq", "gptq_marlin", True),
+        ("modelopt", "modelopt_fp4", True),
+        ("compressed-tensors", "compressed-tensors", True),
+        ("mxfp4", "gpt_oss_mxfp4", True),
+        ("awq", "moe_wna16", False),
+        ("", "fp8", False),
+    ],
+)
+def test_a_method_that_is_the_checkpoints_own_keeps_the_exact_figures(
+    own: str, stated: str, covered: bool
+) -> None:
+    config, headers = known("llama-3.1-8b")
+    config = {**config, "quantization_config": {"quant_method": own}} if own else config
+    query = MemoryQuery(total=80 * GIB, tokens=8192)
+    alone, named = (
+        MemoryModel(config, headers, MemoryOptions(quantization=name)).need(query)
+        for name in ("", stated)
+    )
+    assert (named == alone) is covered
+    assert covered or f"--quantization {stated}" in str(named)
 
 
 def test_a_method_that_a_package_adds_is_planned_with_a_stated_claim() -> None:

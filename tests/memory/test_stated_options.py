@@ -187,8 +187,6 @@ def test_each_argument_of_sglang_is_read(args: tuple[str, ...], field: str, valu
 @pytest.mark.parametrize(
     ("args", "reason"),
     [
-        (("--quantization", "fp8"), "--quantization quantises the weights"),
-        (("-q", "fp8"), "--quantization quantises the weights"),
         (("-dcp", "2"), "--decode-context-parallel-size spreads the KV cache"),
         (("-pcp=2",), "--prefill-context-parallel-size spreads a prompt"),
         (("--attn-dp-size", "8"), "--attn-dp-size gives each rank more"),
