@@ -76,6 +76,7 @@ class EngineSetup:
             max_model_len=self.query.tokens,
             max_num_batched_tokens=self.batch.tokens,
             versions=self.query.versions,
+            device_type=self.query.device_type,
         )
 
     @property

@@ -76,6 +76,7 @@ class MemorySettings(CacheOptions):
     max_model_len: Count | None = None
     max_num_batched_tokens: Count = 8192
     versions: tuple[str, ...] = (DESCRIBED,)
+    device_type: str = "cuda"
     kv_pool_bytes: Annotated[int, Field(ge=0)] = 20 * GIB
 
     @property
