@@ -431,11 +431,16 @@ def test_a_given_cache_is_taken_as_it_is() -> None:
     assert "512 blocks, one of them held back; a request of 8192 tokens takes 512" in found.note
 
 
-def test_a_draft_model_is_counted_with_its_cache() -> None:
+@pytest.mark.parametrize(
+    ("name", "spreads"), [("qwen3-8b", False), ("qwen3-30b-a3b", False), ("qwen3-30b-a3b", True)]
+)
+def test_a_draft_model_is_counted_with_its_cache(name: str, spreads: bool) -> None:
     small, tensors = known("qwen3-0.6b")
     draft = a_model(small, headers=tensors)
-    config, headers = known("qwen3-8b")
-    options = MemoryOptions.model_validate({"draft": {"model": "small"}})
+    config, headers = known(name)
+    options = MemoryOptions.model_validate(
+        {"draft": {"model": "small"}, "enable_expert_parallel": spreads}
+    )
     need = needed(MemoryModel(config, headers, options, draft=draft), tokens=40960)
     term = need.term("draft")
     assert term
