@@ -36,6 +36,7 @@ class CacheOptions(Value):
         block_size: Tokens of one KV block; None = 16.
         decode_context_parallel_size: Tensor-parallel ranks that share the KV cache of a request.
         runner: Whether the engine generates or pools; `auto` = by the architecture.
+        whole_towers: Whether each rank has the whole encoder of images, for a part of them.
         any_length: Whether a context beyond the model's is allowed.
         extended: Whether an image or packages of the user's own may let vLLM take more models, or
             an argument what it deprecates.
@@ -53,6 +54,7 @@ class CacheOptions(Value):
     block_size: Count | None = None
     decode_context_parallel_size: Count = 1
     runner: Runner = "auto"
+    whole_towers: bool = False
     any_length: bool = False
     extended: bool = False
     rope: RopeRule = RopeRule.HELD

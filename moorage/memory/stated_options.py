@@ -109,6 +109,7 @@ def memory_options(
         hybrid_kv_cache_manager=not args.switch("--disable-hybrid-kv-cache-manager"),
         connectors=_connectors(spec),
         runner=_runner(spec, mode),
+        whole_towers=keeps_towers_whole(args),
         any_length=allows_longer(spec),
         extended=_extended(spec),
         rope=rope_rule(spec),
@@ -139,6 +140,11 @@ def wanted_concurrency(spec: ModelSpec, tokens: int, encoder_tokens: int = 0) ->
     if spec.concurrency != "auto":
         return spec.concurrency
     return max(1, -(-CACHED_TOKENS // (tokens + encoder_tokens)))
+
+
+def keeps_towers_whole(args: EngineArguments) -> bool:
+    """Whether ranks divide the images instead of the weights and heads of their encoder."""
+    return args.value("--mm-encoder-tp-mode") == "data"
 
 
 def _given(args: EngineArguments, names: OptionNames) -> dict[str, Any]:

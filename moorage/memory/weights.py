@@ -132,6 +132,8 @@ def stage_weights(
         split = split_of(kind.name, facts.model_type)
         if split is Split.SKIPPED or (headless and kind.name.last in HEADS):
             continue
+        if settings.whole_towers and kind.name.tower:
+            split = Split.WHOLE
         size = size_of(created_dtype(facts, kind, dtype, packed))
         amount = count * rank_elements(facts, kind, split, settings) * size
         for stage in stages_of(facts, kind.name, tied, stages):

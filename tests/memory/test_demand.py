@@ -423,6 +423,17 @@ def test_without_pictures_and_sound_their_weights_are_not_made() -> None:
     assert weights_of(MemoryModel(config, more, MemoryOptions())) == without + 2_000_000
 
 
+def test_an_encoder_that_ranks_do_not_divide_is_whole_on_each() -> None:
+    config, headers = known("llama-3.1-8b")
+    tower = ("visual.blocks.0.attn.qkv.weight", "BF16", (3000, 1000))
+    more = TensorHeaders([*((n, h.dtype, h.shape) for n, h in headers.items()), tower])
+    without = weights_of(plain("llama-3.1-8b"), tensor=4)
+    for mode, size in (("data", 6_000_000), ("weights", 1_500_000)):
+        spec = a_spec(engine={"args": [f"--mm-encoder-tp-mode={mode}"]})
+        model = memory_model(spec, a_model(config, headers=more), a_profile())
+        assert weights_of(model, tensor=4) == without + size
+
+
 def test_a_given_cache_is_taken_as_it_is() -> None:
     need = needed(with_options("llama-3.1-8b", kv_bytes=3 * GIB))
     assert gib(need, "kv_cache") == 3
