@@ -53,9 +53,9 @@ def require_startable(facts: Facts, settings: MemorySettings) -> None:
         raise rejected_if(settings.lacks(last), f"{name} was supported in vLLM until v{last}")
     if name in UNSUPPORTED:
         note = f"Model architectures ['{name}'] are not supported for now."
-        raise rejected_if(settings.lacks(), note)
+        raise rejected_if(not settings.extended, note)
     if name in PLUGIN_ONLY:
-        raise rejected_if(settings.lacks(), f"{name} needs a plug-in")
+        raise rejected_if(settings.lacks("0.10.2"), f"{name} needs a plug-in")
     if facts.heads % tp:
         raise rejected(
             f"Total number of attention heads ({facts.heads}) must be divisible by tensor "

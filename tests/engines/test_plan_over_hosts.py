@@ -67,7 +67,8 @@ def test_only_a_host_that_answers_is_told_how_many_servers_to_start(option: str)
 
 
 @pytest.mark.parametrize(
-    ("args", "servers"), [("-dp 2 -tp 4", "1"), ("-dp 2 -tp 4 -asc 1", "1"), ("--max-num-seqs 8", "")]
+    ("args", "servers"),
+    [("-dp 2 -tp 4", "1"), ("-dp 2 -tp 4 -asc 1", "1"), ("--max-num-seqs 8", "")],
 )
 def test_where_adapters_are_loaded_later_one_server_answers_for_all_ranks(
     args: str, servers: str
