@@ -41,7 +41,7 @@ PLUGIN_ONLY = (
     *("BartModel", "BartForConditionalGeneration", "MBartForConditionalGeneration"),
     "Florence2ForConditionalGeneration",
 )
-"""Architectures that need a plug-in."""
+"""Architectures that need a plug-in since 0.11.0."""
 
 UNSUPPORTED = (
     *("AlbertForMaskedLM", "AlbertForSequenceClassification", "BartForSequenceClassification"),

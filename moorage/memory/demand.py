@@ -9,7 +9,7 @@ from typing import Any
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB
 from moorage.memory.draft import draft_need
-from moorage.memory.dtypes import quantisation_method
+from moorage.memory.dtypes import is_checkpoints, quantisation_method
 from moorage.memory.engine_setup import EngineSetup, setup_on_accelerator, setup_on_cpu
 from moorage.memory.estimates import activation, outer_terms, step_terms
 from moorage.memory.exact import Pool, RankWeights, Scale, exact_terms, pool_for, with_states
@@ -82,7 +82,9 @@ class MemoryModel:
 
     def cpu_need(self, *, tokens: int, concurrency: int = 1, ranks: int = 1) -> CpuNeed | Refusal:
         """The RAM that vLLM needs on CPU, with one tensor-parallel rank on each host."""
-        query = MemoryQuery(total=0, tokens=tokens, tensor=ranks, concurrency=concurrency)
+        query = MemoryQuery(
+            total=0, tokens=tokens, device_type="cpu", tensor=ranks, concurrency=concurrency
+        )
         return caught(lambda: self._cpu_need(query))
 
     def _need(self, setup: EngineSetup) -> Need:
@@ -138,13 +140,14 @@ class MemoryModel:
         Raises:
             Refusal: When vLLM would not start, or the rules do not cover the model or its options.
         """
-        options, uncovered = self.options, self.options.uncovered
+        options, own_method = self.options, quantisation_method(setup.facts)
+        other = options.quantization and not is_checkpoints(options.quantization, own_method)
+        uncovered = options.uncovered or (f"--quantization {options.quantization}" if other else "")
         if options.attention_copies:  # the rules would divide its heads among all ranks
             raise unknown(f"{uncovered}; `memory.claim` states the bytes")
         pool = pool_for(setup)
         # Where quantised layers can be cut depends on the method, which the user may state.
-        own_method = options.quantization and quantisation_method(setup.facts)
-        weighed = None if own_method else self._scale.weigh(setup.query)
+        weighed = None if other and own_method else self._scale.weigh(setup.query)
         if weighed is None or uncovered:
             raise unknown(f"{uncovered}; `memory.claim` states the bytes")
         return weighed, pool

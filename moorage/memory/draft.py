@@ -6,6 +6,7 @@ from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import human_bytes
 from moorage.memory.engine_setup import EngineSetup
 from moorage.memory.exact import STAND_IN, Pool, RankWeights
+from moorage.memory.facts import Facts
 from moorage.memory.kv import KVKind, keeps_states
 from moorage.memory.need import Term
 from moorage.memory.predict import exact_prediction
@@ -88,6 +89,8 @@ def _separate_model(setup: EngineSetup, draft: ResolvedModel) -> DraftNeed:
     # It drafts over the model's whole context, whatever its own limit.
     config = {**draft.config, "max_position_embeddings": setup.query.tokens}
     settings, stored = setup.settings(pipeline=1), ""
+    if not Facts(config).experts:  # vLLM then spreads only the model's (`config/speculative.py`)
+        settings = settings.model_copy(update={"enable_expert_parallel": False})
     try:
         found = exact_prediction(config, Tensors(draft.headers), settings)
         weights = found.weight_bytes_per_rank

@@ -15,7 +15,8 @@ from moorage.memory.architectures import (
     POOLING_MODELS,
 )
 from moorage.memory.facts import Facts
-from moorage.memory.refusal import rejected, unknown
+from moorage.memory.options import MemorySettings
+from moorage.memory.refusal import rejected_if, unknown
 
 SIZES = {
     **dict.fromkeys(("float32", "int32", "F32", "I32", "U32"), 4),
@@ -83,6 +84,19 @@ METHODS = (
 """Quantisation methods that vLLM supports and does not deprecate."""
 
 
+PLUGIN_METHODS = {"bitsandbytes": "0.27.1"}
+"""Methods that need a plug-in now, with the last version that had them (pull request 43529)."""
+
+
+FAMILIES = (
+    {"awq", "auto_awq", "awq_marlin", "marlin"},
+    {"gptq", "auto_gptq", "gptq_marlin", "marlin"},
+    {"modelopt", "modelopt_fp4", "modelopt_mxfp8", "modelopt_mixed"},
+    {"mxfp4", "gpt_oss_mxfp4"},
+)
+"""Names of one method; the configuration's decides (`override_quantization_method`)."""
+
+
 def quantisation(facts: Facts) -> Mapping[str, Any]:
     """The quantisation settings; empty if the model is not quantised."""
     settings = facts.config.get("quantization_config") or facts.get("quantization_config")
@@ -92,6 +106,11 @@ def quantisation(facts: Facts) -> Mapping[str, Any]:
 def quantisation_method(facts: Facts) -> str:
     """Name of the quantisation method; empty if the model is not quantised."""
     return str(quantisation(facts).get("quant_method") or "")
+
+
+def is_checkpoints(stated: str, own: str) -> bool:
+    """Whether a stated method of quantisation is that of the checkpoint, which is its `own`."""
+    return stated == own or any({stated, own} <= family for family in FAMILIES)
 
 
 def quantisation_block(facts: Facts) -> Sequence[int]:
@@ -114,7 +133,7 @@ def _sides(block: Any) -> Sequence[int]:
     return tuple(sides)
 
 
-def require_known(facts: Facts) -> None:
+def require_known(facts: Facts, settings: MemorySettings) -> None:
     """Refuse a quantisation that vLLM does not support, or no longer supports.
 
     Raises:
@@ -122,10 +141,12 @@ def require_known(facts: Facts) -> None:
     """
     method = quantisation_method(facts)
     if method and method not in METHODS:
-        raise rejected(f"Unknown quantization method: {method}.")
+        certain = settings.lacks(PLUGIN_METHODS.get(method, ""))
+        raise rejected_if(certain, f"Unknown quantization method: {method}.")
     ordered = method == "gptq" and quantisation(facts).get("desc_act")
     if ordered and quantisation(facts).get("group_size") != -1:
-        raise rejected("GPTQ group activation ordering (desc_act=True) is not supported.")
+        note = "GPTQ group activation ordering (desc_act=True) is not supported."
+        raise rejected_if(settings.lacks(), note)
 
 
 def pools(facts: Facts, runner: str) -> bool:

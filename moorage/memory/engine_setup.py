@@ -4,7 +4,6 @@ Source, for the server: `engine/arg_utils.py`: `get_batch_defaults` and
 `_set_default_max_num_seqs_and_batched_tokens_args`.
 """
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,7 +12,8 @@ from moorage.common.versions import at_least
 from moorage.memory.dtypes import pools
 from moorage.memory.facts import Facts
 from moorage.memory.layers import is_bidirectional
-from moorage.memory.need import DESCRIBED, Batch, MemoryQuery
+from moorage.memory.need import Batch, MemoryQuery
+from moorage.memory.option_names import HYBRID_CONNECTORS, HYBRID_SINCE, LMCACHE, LMCACHE_TYPES
 from moorage.memory.options import CacheOptions, MemoryOptions, MemorySettings
 from moorage.models.config import Config, text_config
 
@@ -67,22 +67,27 @@ class EngineSetup:
         """The settings for the exact rules; by default with the query's pipeline stages."""
         shared = {name: getattr(self.options, name) for name in CacheOptions.model_fields}
         return MemorySettings(
-            **shared | {"block_size": self.options.block_size or self.block},
+            **shared
+            | {"block_size": self.options.block_size or self.block}
+            | {"hybrid_kv_cache_manager": self._keeps_hybrid},
             tensor_parallel_size=self.query.tensor,
             pipeline_parallel_size=pipeline or self.query.pipeline,
             data_parallel_size=self.query.data,
             max_model_len=self.query.tokens,
             max_num_batched_tokens=self.batch.tokens,
-            refines_expert_blocks=refines_expert_blocks(self.query.versions),
+            versions=self.query.versions,
+            device_type=self.query.device_type,
         )
 
-
-def refines_expert_blocks(versions: Collection[str]) -> bool:
-    """Whether all versions make blocks of fp8 weights smaller where a rank's part would cut them.
-
-    Others do not start. Source: `refine_fp8_moe_block_shape` of vLLM 0.32; SGLang has none.
-    """
-    return bool(versions) and all(at_least(one, DESCRIBED) for one in versions)
+    @property
+    def _keeps_hybrid(self) -> bool:
+        """Whether vLLM leaves its hybrid manager on; a KV connector may turn it off."""
+        names = set(self.options.connectors)
+        if self.query.device_type not in LMCACHE_TYPES:
+            names -= {LMCACHE}
+        older = any(one and not at_least(one, HYBRID_SINCE) for one in self.query.versions)
+        kept = not names or (names <= HYBRID_CONNECTORS and not older)
+        return kept and self.options.hybrid_kv_cache_manager
 
 
 def setup_on_accelerator(config: Config, options: MemoryOptions, query: MemoryQuery) -> EngineSetup:

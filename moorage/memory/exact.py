@@ -7,7 +7,7 @@ from moorage.common.refusal import Refusal
 from moorage.common.units import human_bytes
 from moorage.common.values import Value
 from moorage.memory.dtypes import engine_dtype, pools
-from moorage.memory.engine_setup import EngineSetup, refines_expert_blocks
+from moorage.memory.engine_setup import EngineSetup
 from moorage.memory.facts import Facts
 from moorage.memory.kv import KVKind, keeps_states
 from moorage.memory.layers import Mixer, layer_mixers, stage_layers
@@ -57,7 +57,7 @@ class Scale:
             headers = {k: header for k, header in headers.items() if not parse_name(k).tower}
         self._config, self._files, self._options = config, files, options
         self._tensors = Tensors(headers)
-        self._cache: dict[tuple[int, int, int, bool], RankWeights | Refusal] = {}
+        self._cache: dict[tuple[int, int, int, tuple[str, ...]], RankWeights | Refusal] = {}
 
     def weigh(self, query: MemoryQuery) -> RankWeights:
         """Weigh the ranks.
@@ -65,9 +65,7 @@ class Scale:
         Raises:
             Refusal: When the model cannot be split like this, or its tensors are unknown.
         """
-        # Of the versions, only this matters for weights.
-        refines = refines_expert_blocks(query.versions)
-        key = (query.tensor, query.pipeline, query.data, refines)
+        key = (query.tensor, query.pipeline, query.data, query.versions)
         if key not in self._cache:
             self._cache[key] = caught(lambda: self._weigh(self._settings(query)))
         found = self._cache[key]

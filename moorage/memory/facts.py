@@ -179,15 +179,15 @@ class Facts:
         """Type and factor of each rope scaling."""
         return [(rope_type(rope), rope_factor(rope)) for rope in rope_settings(self.text)]
 
-    def resolve_length(self, requested: int | None) -> int:
+    def resolve_length(self, requested: int | None, any_length: bool = False) -> int:
         """The longest request in tokens.
 
         Raises:
-            Refusal: When it is longer than the model allows.
+            Refusal: When it is longer than the model allows, unless any length is allowed.
         """
         if requested is None:
             return self.longest
-        if requested > self.longest_allowed:
+        if requested > self.longest_allowed and not any_length:
             raise rejected(
                 f"User-specified max_model_len ({requested}) is greater than the derived "
                 f"max_model_len ({self.longest_allowed})."

@@ -113,7 +113,11 @@ def group_layers(caches: Sequence[LayerCache], hybrid: bool) -> tuple[KVGroup, .
                 caches, lambda spec: replace(spec, kind=KVKind.FULL) if spec.kind in LOCAL else spec
             )
         if not _uniform(_distinct(caches)):
-            raise rejected("Failed to promote local KV cache specs to one unified type.")
+            raise rejected(
+                "Failed to promote local KV cache specs to one unified type: this model needs the"
+                " hybrid KV cache manager, which `--disable-hybrid-kv-cache-manager` and most KV"
+                " connectors turn off, also that of `extended_kv_cache`"
+            )
     if _uniform(_distinct(caches)):
         return (KVGroup(members=tuple(caches)),)
     largest = max(spec.page_bytes for spec in specs)

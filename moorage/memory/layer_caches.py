@@ -22,6 +22,12 @@ INDEX_SCALE_BYTES = 4
 INDEX_SCALE_SPAN = 128
 """A sparse indexer keeps fp8 keys, and a float32 scale for each span of this many keys."""
 
+PACKED_TOKEN = 656
+"""Bytes of a token of sparse MLA in fp8 with its scales, on NVIDIA (`fp8_ds_mla`).
+
+FlashInfer takes 576 on Blackwell; the larger counts.
+"""
+
 
 @dataclass(frozen=True)
 class HeadKeys:
@@ -133,9 +139,11 @@ def layer_caches(
     kinds = {mixer for layer in mixers for mixer in layer}
     # `falcon.py` always uses the element type of the model.
     requested = dtype if facts.model_type == "falcon" else settings.kv_cache_dtype
-    element = size_of(kv_dtype(facts, requested, dtype))
-    tp = settings.tensor_parallel_size
+    stored, tp = kv_dtype(facts, requested, dtype), settings.tensor_parallel_size
+    element = size_of(stored)
     per_token = {mixer: token_bytes(facts, mixer, tp, element) for mixer in kinds - {Mixer.STATE}}
+    if Mixer.INDEX in kinds and stored.startswith("fp8") and settings.device_type == "cuda":
+        per_token[Mixer.FULL] = PACKED_TOKEN
     block = usual_block(settings)
     bare = None
     specs = {}

@@ -111,3 +111,19 @@ RATIOS = {"window_ratio": "--swa-full-tokens-ratio", "state_ratio": "--mamba-ful
 """SGLang's ratios of a part of its cache to the rest."""
 
 LARGEST_RATIO = 1000.0
+
+LMCACHE = "LMCacheConnectorV1"
+LMCACHE_TYPES = frozenset({"cuda", "rocm"})
+"""The connector of the extended cache, and the accelerator types for which LMCache is built."""
+
+HYBRID_CONNECTORS = frozenset(
+    f"{name}Connector"
+    for name in (
+        *("DecodeBench", "ExampleHiddenStates", "HiSparse", "MoRIIO", "Mooncake", "MooncakeStore"),
+        *("Nixl", "NixlPull", "NixlPush", "Offloading", "SimpleCPUOffload"),
+    )
+)
+"""KV connectors with which vLLM 0.32 keeps its hybrid KV cache manager (`SupportsHMA`)."""
+
+HYBRID_SINCE = "0.23.0"
+"""First version that surely keeps it with them (pull request 41847); others turn it off."""

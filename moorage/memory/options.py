@@ -7,6 +7,8 @@ from pydantic import Field
 
 from moorage.common.units import GIB
 from moorage.common.values import Value
+from moorage.common.versions import at_least, version_key
+from moorage.memory.need import DESCRIBED
 from moorage.models.config import apply_overrides
 from moorage.models.rope import RopeRule
 from moorage.spec import MemorySpec
@@ -34,6 +36,10 @@ class CacheOptions(Value):
         block_size: Tokens of one KV block; None = 16.
         decode_context_parallel_size: Tensor-parallel ranks that share the KV cache of a request.
         runner: Whether the engine generates or pools; `auto` = by the architecture.
+        whole_towers: Whether each rank has the whole encoder of images, for a part of them.
+        any_length: Whether a context beyond the model's is allowed.
+        extended: Whether an image or packages of the user's own may let vLLM take more models, or
+            an argument what it deprecates.
         sglang: Whether the engine is SGLang, whose cache follows rules of its own.
         one_pool: Whether its window layers keep all tokens, as full ones do.
         window_ratio: Else the tokens of a window layer for each one of a full layer.
@@ -48,6 +54,9 @@ class CacheOptions(Value):
     block_size: Count | None = None
     decode_context_parallel_size: Count = 1
     runner: Runner = "auto"
+    whole_towers: bool = False
+    any_length: bool = False
+    extended: bool = False
     rope: RopeRule = RopeRule.HELD
     sglang: bool = False
     one_pool: bool = False
@@ -60,7 +69,7 @@ class MemorySettings(CacheOptions):
 
     Attributes:
         max_model_len: Longest request in tokens; None = the model's own.
-        refines_expert_blocks: Whether an expert's part may cut the blocks of its fp8 weights.
+        versions: Versions of vLLM that may run, "" = unknown; none = another engine.
     """
 
     tensor_parallel_size: Count = 1
@@ -68,8 +77,22 @@ class MemorySettings(CacheOptions):
     data_parallel_size: Count = 1
     max_model_len: Count | None = None
     max_num_batched_tokens: Count = 8192
-    refines_expert_blocks: bool = True
+    versions: tuple[str, ...] = (DESCRIBED,)
+    device_type: str = "cuda"
     kv_pool_bytes: Annotated[int, Field(ge=0)] = 20 * GIB
+
+    @property
+    def as_described(self) -> bool:
+        """Whether all versions that may run are at least the one that the rules describe."""
+        return bool(self.versions) and all(at_least(one, DESCRIBED) for one in self.versions)
+
+    def lacks(self, last: str = "") -> bool:
+        """Whether vLLM surely lacks what its version `last` had at last; empty = by the rules."""
+        if self.extended or not self.versions:
+            return False
+        newest = version_key(last)[:2]  # of any patch
+        later = all(version_key(one)[:2] > newest for one in self.versions)
+        return later if last else self.as_described
 
     @property
     def expert_ranks(self) -> int:
@@ -154,6 +177,7 @@ class MemoryOptions(CacheOptions):
         second_runner: Whether vLLM uses its second model runner.
         unsettled_runner: Whether an argument may affect the choice of the runner.
         kv_bytes: Bytes of the KV cache on each rank; None = as many as the requests need.
+        connectors: Classes that move the KV cache to or from elsewhere.
         overrides: Keys of config.json that are replaced (`--hf-overrides`).
         uncovered: Why the rules do not cover these options; empty = they do.
         stated: Sizes that the spec states instead of estimates.
@@ -174,6 +198,7 @@ class MemoryOptions(CacheOptions):
     unsettled_runner: bool = False
     kv_bytes: int | None = None
     language_model_only: bool = False
+    connectors: tuple[str, ...] = ()
     overrides: dict[str, Any] = {}
     lora: LoraOptions | None = None
     draft: DraftOptions | None = None

@@ -169,7 +169,8 @@ def _block_factor(facts: Facts, kind: Kind, settings: MemorySettings) -> Fractio
     if part % block[0] == 0 and (tp == 1 or part % block[1] == 0):
         return Fraction(1)
     size = gcd(*block, part, hidden)
-    if size < SMALLEST_BLOCK or not settings.refines_expert_blocks:
+    # `refine_fp8_moe_block_shape` makes blocks smaller; older versions and SGLang do not start.
+    if size < SMALLEST_BLOCK or not settings.as_described:
         raise _cut(part, block[0])
     experts = kind.header.shape[0] if len(kind.header.shape) == 3 else 1
     return Fraction(experts * width * hidden, size * size * kind.header.elements)

@@ -36,7 +36,7 @@ from moorage.memory.layers import (
 )
 from moorage.memory.need import GroupMemory, MemoryPrediction, StageMemory
 from moorage.memory.options import MemorySettings
-from moorage.memory.refusal import consistent, rejected, unknown
+from moorage.memory.refusal import consistent, rejected, rejected_if, unknown
 from moorage.memory.sglang_cache import sglang_groups
 from moorage.memory.weights import Tensors, stage_weights
 from moorage.models.config import Config
@@ -49,11 +49,13 @@ def require_startable(facts: Facts, settings: MemorySettings) -> None:
     """Refuse models and settings that vLLM refuses, or that the rules do not cover."""
     name, tp = facts.architecture, settings.tensor_parallel_size
     if name in REMOVED:
-        raise rejected(f"{name} was supported in vLLM until v{REMOVED[name]}")
+        last = REMOVED[name]
+        raise rejected_if(settings.lacks(last), f"{name} was supported in vLLM until v{last}")
     if name in UNSUPPORTED:
-        raise rejected(f"Model architectures ['{name}'] are not supported for now.")
+        note = f"Model architectures ['{name}'] are not supported for now."
+        raise rejected_if(not settings.extended, note)
     if name in PLUGIN_ONLY:
-        raise rejected(f"{name} needs a plug-in")
+        raise rejected_if(settings.lacks("0.10.2"), f"{name} needs a plug-in")
     if facts.heads % tp:
         raise rejected(
             f"Total number of attention heads ({facts.heads}) must be divisible by tensor "
@@ -189,7 +191,8 @@ def _longest_request(facts: Facts, settings: MemorySettings) -> int:
     Source: `config/scheduler.py:verify_max_model_len`,
     `config/model.py:is_chunked_prefill_supported`.
     """
-    tokens, step = facts.resolve_length(settings.max_model_len), settings.max_num_batched_tokens
+    tokens = facts.resolve_length(settings.max_model_len, settings.any_length)
+    step = settings.max_num_batched_tokens
     whole = pools(facts, settings.runner) and is_bidirectional(facts)
     if step < tokens and (whole or facts.get("is_encoder_decoder")):
         raise rejected(f"max_num_batched_tokens ({step}) is smaller than max_model_len ({tokens}).")

@@ -19,6 +19,11 @@ def unknown(note: str) -> Refusal:
     return Refusal(Reason.UNKNOWN, note)
 
 
+def rejected_if(certain: bool, note: str) -> Refusal:
+    """A refusal because vLLM refuses this; not where another version of it may run."""
+    return rejected(note) if certain else unknown(f"not known of this vLLM: {note}")
+
+
 @contextmanager
 def consistent() -> Iterator[None]:
     """Refuse sizes that contradict each other, such as heads of width 0.

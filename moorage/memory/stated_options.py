@@ -11,6 +11,7 @@ from moorage.memory.option_names import (
     DRAFT_METHODS,
     EVERY_TARGET,
     LARGEST_RATIO,
+    LMCACHE,
     RATIOS,
     SGLANG,
     UNCUT,
@@ -27,7 +28,7 @@ from moorage.memory.options import (
     allowed_rank,
 )
 from moorage.models.pin import AssetRole
-from moorage.models.profile import POOLING
+from moorage.models.profile import POOLING, allows_longer
 from moorage.models.rope import rope_rule
 from moorage.models.source import Companion
 from moorage.spec import EngineName, Mode, ModelSpec
@@ -43,7 +44,6 @@ EXPERT_RANKS = ("--ep-size", "--ep", "--expert-parallel-size")
 """SGLang's names of the number of ranks over which whole experts are spread."""
 
 UNCOVERED = {
-    "--quantization": "quantises the weights while they are loaded",
     "--cpu-offload-gb": "keeps a part of the weights in RAM",
     "--decode-context-parallel-size": "spreads the KV cache over tensor-parallel ranks",
     "--prefill-context-parallel-size": "spreads a prompt over ranks",
@@ -107,7 +107,11 @@ def memory_options(
         block_size=args.whole_number(names.block_size) or None,  # 0: vLLM chooses
         decode_context_parallel_size=_decode_ranks(args),
         hybrid_kv_cache_manager=not args.switch("--disable-hybrid-kv-cache-manager"),
+        connectors=_connectors(spec),
         runner=_runner(spec, mode),
+        whole_towers=keeps_towers_whole(args),
+        any_length=allows_longer(spec),
+        extended=_extended(spec),
         rope=rope_rule(spec),
         overrides=args.json_object(names.overrides) or {},
         lora=_lora(spec, companions, names),
@@ -136,6 +140,11 @@ def wanted_concurrency(spec: ModelSpec, tokens: int, encoder_tokens: int = 0) ->
     if spec.concurrency != "auto":
         return spec.concurrency
     return max(1, -(-CACHED_TOKENS // (tokens + encoder_tokens)))
+
+
+def keeps_towers_whole(args: EngineArguments) -> bool:
+    """Whether ranks divide the images instead of the weights and heads of their encoder."""
+    return args.value("--mm-encoder-tp-mode") == "data"
 
 
 def _given(args: EngineArguments, names: OptionNames) -> dict[str, Any]:
@@ -180,6 +189,27 @@ def _decode_ranks(args: EngineArguments) -> int:
     return 1 if shares_prompts else max(1, ranks or 1)
 
 
+def _connectors(spec: ModelSpec) -> tuple[str, ...]:
+    """vLLM's KV connectors; none where the user says whether the hybrid manager is on.
+
+    Source: `config/vllm.py:_post_init_kv_transfer_config` of vLLM 0.32.
+    """
+    args = spec.engine.arguments
+    if args.switch("--disable-hybrid-kv-cache-manager") is not None:
+        return ()
+    if args.states("--kv-offloading-size"):
+        native = args.value("--kv-offloading-backend") != "lmcache"
+        return ("OffloadingConnector" if native else "LMCacheMPConnector",)
+    content = args.json_object("--kv-transfer-config")
+    if content is None:
+        return (LMCACHE,) if spec.extended_kv_cache else ()
+    more = content.get("kv_connector_extra_config")
+    parts = more.get("connectors") if isinstance(more, Mapping) else None
+    several = content.get("kv_connector") == "MultiConnector" and isinstance(parts, list)
+    found = [part for part in parts or [] if isinstance(part, Mapping)] if several else [content]
+    return tuple(str(part.get("kv_connector") or "") for part in found)
+
+
 def _flag(variables: Mapping[str, str], name: str) -> bool | None:
     return variables[name] != "0" if name in variables else None
 
@@ -198,6 +228,12 @@ def _uncovered(args: EngineArguments) -> str:
         if value is not None and value not in covered:
             return f"{flag} {value} is not covered"
     return ""
+
+
+def _extended(spec: ModelSpec) -> bool:
+    engine = spec.engine
+    deprecated = engine.arguments.switch("--allow-deprecated-quantization")
+    return bool(engine.image or engine.packages or deprecated)
 
 
 def _runner(spec: ModelSpec, mode: Mode) -> Runner:

@@ -121,7 +121,7 @@ def stage_weights(
     stages: Sequence[range],
 ) -> tuple[int, ...]:
     """Bytes of the parameters on one rank of each pipeline stage; `stages` are ranges of layers."""
-    require_known(facts)
+    require_known(facts, settings)
     counts = tensors.kinds(facts)[0].copy()
     packed = any(kind.name.leaf == "weight_packed" for kind in counts)
     counts.update(_unlisted_head(facts, counts))
@@ -132,6 +132,8 @@ def stage_weights(
         split = split_of(kind.name, facts.model_type)
         if split is Split.SKIPPED or (headless and kind.name.last in HEADS):
             continue
+        if settings.whole_towers and kind.name.tower:
+            split = Split.WHOLE
         size = size_of(created_dtype(facts, kind, dtype, packed))
         amount = count * rank_elements(facts, kind, split, settings) * size
         for stage in stages_of(facts, kind.name, tied, stages):

@@ -11,6 +11,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin, Value
 from moorage.models.config import (
     LAYER_KEYS,
+    TEXT_CONFIG_KEYS,
     Config,
     apply_overrides,
     architectures,
@@ -61,6 +62,9 @@ LABELS_WHEN_UNKNOWN = 2
 """Number of labels of a classifier whose configuration names none (transformers)."""
 
 SPEECH_TO_TEXT = "speech_to_text"
+
+ALLOWS_LONGER = "VLLM_ALLOW_LONG_MAX_MODEL_LEN"
+"""Variable with which vLLM only warns of a context beyond the model's (`envs.py`)."""
 
 POOLING = (Mode.EMBEDDING, Mode.RERANKING, Mode.CLASSIFICATION)
 
@@ -155,6 +159,12 @@ def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
     )
 
 
+def allows_longer(spec: ModelSpec) -> bool:
+    """Whether the engine takes a context beyond the model's."""
+    value = spec.engine.env.get(ALLOWS_LONGER, "")
+    return _may_be_vllm(spec) and value.strip().lower() in ("1", "true")
+
+
 def _sizes(text: Config) -> dict[str, Any]:
     heads = first_int(text, "num_attention_heads", "n_head", "n_heads", "num_heads")
     kv_heads = first_int(text, "num_key_value_heads", "num_kv_heads", "multi_query_group_num")
@@ -186,11 +196,17 @@ def _context(
     rule, why = rope_rule(spec), "the longest that the model's configuration allows"
     longest = context_length(config, rule=rule)
     scaled, extend = _if_multiplied(config, longest, rule), "extend the model's rope scaling"
-    if longest_input and longest_input < (longest or MOST) and _reads_longest_input(spec):
+    if longest_input and longest_input < (longest or MOST) and _may_be_vllm(spec):
         longest, scaled, extend = longest_input, "", "raise it in the model's own settings"
         why = "the longest input that the model's sentence or tokenizer settings allow"
+    any_length = longest and allows_longer(spec)
+    if any_length:
+        warnings.append(
+            f"engine.env: with {ALLOWS_LONGER} a context beyond {longest} tokens is not refused;"
+            " positions that the model does not have give no sense, or stop the engine"
+        )
     if spec.context != "auto":
-        if longest and spec.context > longest:
+        if longest and spec.context > longest and not any_length:
             raise Failure(
                 Cause.BAD_SPEC,
                 f"context: {spec.context} tokens are requested, the model ends at {longest}",
@@ -206,8 +222,7 @@ def _context(
     return assumed, Origin.DEFAULT, "the configuration names none"
 
 
-def _reads_longest_input(spec: ModelSpec) -> bool:
-    """Whether the engine may be vLLM, which allows no longer input than these settings."""
+def _may_be_vllm(spec: ModelSpec) -> bool:
     return spec.engine.stated_name in (EngineName.AUTO, EngineName.VLLM, EngineName.TRITON)
 
 
@@ -219,9 +234,13 @@ def _if_multiplied(config: Config, longest: int | None, rule: RopeRule) -> str:
     longer = context_length(config)
     if rule == RopeRule.MULTIPLIED or not longest or not longer or longer <= longest:
         return ""
-    if text_config(config) is not config:
-        return f"state {POSITIONS} {longer} in the model's configuration"
-    return f'`--hf-overrides {{"{POSITIONS}": {longer}}}` in `engine.args` serves {longer}'
+    text, override = text_config(config), f'{{"{POSITIONS}": {longer}}}'
+    if text is not config:
+        key = next((key for key in TEXT_CONFIG_KEYS if config.get(key) is text), "")
+        if not key:
+            return f"state {POSITIONS} {longer} in the model's configuration"
+        override = f'{{"{key}": {override}}}'
+    return f"`--hf-overrides {override}` in `engine.args` serves {longer}"
 
 
 def _mode(

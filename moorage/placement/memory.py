@@ -23,7 +23,7 @@ from moorage.memory.gguf import gguf_memory
 from moorage.memory.graph_place import may_be_outside
 from moorage.memory.need import MemoryQuery, Need, Term, largest
 from moorage.memory.sizing import Sizeable
-from moorage.memory.stated_options import wanted_concurrency
+from moorage.memory.stated_options import keeps_towers_whole, wanted_concurrency
 from moorage.memory.static_part import FRACTION
 from moorage.models.files import GGUF
 from moorage.models.profile import ModelProfile
@@ -177,7 +177,8 @@ class MemoryRequest:
         static_fraction: Share of what is free before loading that they state (SGLang); 0 = not
             stated.
         attention_heads: Heads that the tensor-parallel ranks must share evenly; 0 = unknown.
-        vision_heads: Heads of the vision tower, likewise; 0 = no tower, or it is not loaded.
+        vision_heads: Heads of the vision tower, likewise; 0 = no tower, not loaded, or whole on
+            each rank.
     """
 
     context: int
@@ -217,6 +218,7 @@ def memory_request(spec: ModelSpec, profile: ModelProfile) -> MemoryRequest:
     """
     args = spec.engine.arguments
     length = args.value("--max-model-len")
+    divides_vision = not (args.switch("--language-model-only") or keeps_towers_whole(args))
     stated = profile.context_origin == Origin.USER
     context = profile.context
     if length not in (None, "auto", "-1"):
@@ -229,7 +231,7 @@ def memory_request(spec: ModelSpec, profile: ModelProfile) -> MemoryRequest:
         utilization=_share(args, "--gpu-memory-utilization"),
         static_fraction=_share(args, FRACTION),
         attention_heads=profile.attention_heads or 0,
-        vision_heads=0 if args.switch("--language-model-only") else profile.vision_heads or 0,
+        vision_heads=(profile.vision_heads or 0) if divides_vision else 0,
     )
 
 

@@ -7,6 +7,7 @@ import pytest
 from moorage.common.failures import Cause, Failure
 from moorage.placement.role import Role
 from moorage.spec import IpcMode, NetworkMode
+from moorage.spec.arguments import parse_words
 from tests.builders import (
     ON_CPU,
     a_host,
@@ -63,6 +64,25 @@ def test_only_a_host_that_answers_is_told_how_many_servers_to_start(option: str)
     assert leader.endswith(args)
     assert "--headless" in follower
     assert follower.endswith("--seed 1 --max-num-seqs=8")
+
+
+@pytest.mark.parametrize(
+    ("args", "servers"),
+    [("-dp 2 -tp 4", "1"), ("-dp 2 -tp 4 -asc 1", "1"), ("--max-num-seqs 8", "")],
+)
+def test_where_adapters_are_loaded_later_one_server_answers_for_all_ranks(
+    args: str, servers: str
+) -> None:
+    wish = {
+        "engine": {"args": [args]},
+        "lora_updates": {"max": 2},
+        "placement": {"hosts": 2, "accelerators": 8},
+    }
+    leader, follower = (one.argv for one in over_hosts(wish, *TWO_GPU_HOSTS).containers)
+    found = parse_words(leader)
+    assert (found.value("--api-server-count") or "") == servers
+    assert len([option for option in found.options if option.name == "--api-server-count"]) <= 1
+    assert not parse_words(follower).states("--api-server-count")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from moorage.common.refusal import Reason
 from moorage.common.units import GIB
 from moorage.memory.demand import MemoryModel, memory_model
 from moorage.memory.exact import STAND_IN
-from moorage.memory.need import CpuNeed, MemoryPrediction, MemoryQuery
+from moorage.memory.need import CpuNeed, MemoryPrediction, MemoryQuery, Need
 from moorage.memory.options import MemoryOptions, MemorySettings
 from moorage.memory.sizing import most
 from moorage.models.assets import assets_of
@@ -197,7 +197,8 @@ DCP = {"decode_context_parallel_size": 2}
         # Blocks of four bits instead of sixteen would fit.
         ("llama-3.1-8b", {"kv_bytes": GIB // 2}, 1, ""),
         # The stated method decides where the blocks of the checkpoint may be cut.
-        ("deepseek-v3", {"quantization": "fp8"}, 128, ""),
+        ("deepseek-v3", {"quantization": "humming"}, 128, ""),
+        ("deepseek-v3", {"quantization": "fp8"}, 128, "the quantisation block of 128"),
     ],
 )
 def test_what_vllm_refuses_is_refused_even_with_an_option_that_no_rule_covers(
@@ -272,6 +273,45 @@ def test_what_the_rules_do_not_cover_is_refused_until_the_claim_is_stated(
     assert [term.name for term in need.terms] == ["context"]
 
 
+@pytest.mark.parametrize(
+    ("own", "stated", "covered"),
+    [
+        ("fp8", "fp8", True),
+        ("awq", "awq_marlin", True),
+        ("gptq", "gptq_marlin", True),
+        ("modelopt", "modelopt_fp4", True),
+        ("compressed-tensors", "compressed-tensors", True),
+        ("mxfp4", "gpt_oss_mxfp4", True),
+        ("awq", "moe_wna16", False),
+        ("", "fp8", False),
+    ],
+)
+def test_a_method_that_is_the_checkpoints_own_keeps_the_exact_figures(
+    own: str, stated: str, covered: bool
+) -> None:
+    config, headers = known("llama-3.1-8b")
+    config = {**config, "quantization_config": {"quant_method": own}} if own else config
+    query = MemoryQuery(total=80 * GIB, tokens=8192)
+    alone, named = (
+        MemoryModel(config, headers, MemoryOptions(quantization=name)).need(query)
+        for name in ("", stated)
+    )
+    assert (named == alone) is covered
+    assert covered or f"--quantization {stated}" in str(named)
+
+
+def test_a_method_that_a_package_adds_is_planned_with_a_stated_claim() -> None:
+    config, headers = known("llama-3.1-8b")
+    config = {**config, "quantization_config": {"quant_method": "bitsandbytes"}}
+    stated = MemorySpec.model_validate({"claim": "30GiB"})
+    models = [
+        MemoryModel(config, headers, MemoryOptions(extended=on, stated=stated))
+        for on in (True, False)
+    ]
+    assert needed(models[0]).stated == 30 * GIB
+    assert refusal(models[1]).reason is Reason.REJECTED
+
+
 def test_an_architecture_that_nobody_knows_is_refused() -> None:
     config, headers = known("llama-3.1-8b")
     model = MemoryModel({**config, "architectures": []}, headers, MemoryOptions())
@@ -320,6 +360,45 @@ def test_options_reach_the_exact_rules() -> None:
     assert "(4096)" in refusal(with_options("llama-3.1-8b", overrides=shorter)).note
 
 
+LMCACHED, OFFLOADED = ("LMCacheConnectorV1",), ("OffloadingConnector",)
+
+
+@pytest.mark.parametrize(
+    ("connectors", "use", "kept"),
+    [
+        ((), {}, True),
+        (LMCACHED, {}, False),
+        (LMCACHED, {"device_type": "xpu"}, True),  # it is left out there
+        (OFFLOADED, {}, True),
+        ((*OFFLOADED, *LMCACHED), {}, False),
+        (OFFLOADED, {"versions": ("0.21.0",)}, False),
+        (OFFLOADED, {"versions": ("0.32.0", "")}, True),
+    ],
+)
+def test_without_the_hybrid_manager_windows_keep_all_tokens_and_states_are_refused(
+    connectors: tuple[str, ...], use: dict[str, Any], kept: bool
+) -> None:
+    windows, states = "gpt-oss-20b-bf16", "qwen3-next-80b-a3b"
+    one = gib(
+        needed(with_options(windows, connectors=connectors), tokens=100_000, **use), "kv_cache"
+    )
+    other = with_options(windows, hybrid_kv_cache_manager=kept)
+    assert one == gib(needed(other, tokens=100_000, **use), "kv_cache")
+    query = MemoryQuery(total=141 * GIB, tokens=8192, tensor=4, **use)
+    found = with_options(states, connectors=connectors).need(query)
+    assert isinstance(found, Need) is kept
+    assert kept or "extended_kv_cache" in str(found)
+
+
+def test_a_context_beyond_the_models_is_counted_where_vllm_is_told_to_take_it() -> None:
+    env = {"VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1"}
+    config, headers = known("llama-3.1-8b")
+    spec = a_spec(engine={"env": env, "args": ["--max-model-len=200000"]})
+    need = needed(memory_model(spec, a_model(config, headers=headers), a_profile()), tokens=200_000)
+    # 32 layers of 8 heads, 128 wide, keys and values of 2 bytes.
+    assert need.term("kv_cache").bytes == (200_000 + 16) * 32 * 8 * 128 * 2 * 2  # type: ignore[union-attr]
+
+
 def test_what_cannot_be_estimated_can_be_stated() -> None:
     config, headers = known("llama-3.1-8b")
     config = {key: value for key, value in config.items() if key != "vocab_size"}
@@ -344,6 +423,17 @@ def test_without_pictures_and_sound_their_weights_are_not_made() -> None:
     assert weights_of(MemoryModel(config, more, MemoryOptions())) == without + 2_000_000
 
 
+def test_an_encoder_that_ranks_do_not_divide_is_whole_on_each() -> None:
+    config, headers = known("llama-3.1-8b")
+    tower = ("visual.blocks.0.attn.qkv.weight", "BF16", (3000, 1000))
+    more = TensorHeaders([*((n, h.dtype, h.shape) for n, h in headers.items()), tower])
+    without = weights_of(plain("llama-3.1-8b"), tensor=4)
+    for mode, size in (("data", 6_000_000), ("weights", 1_500_000)):
+        spec = a_spec(engine={"args": [f"--mm-encoder-tp-mode={mode}"]})
+        model = memory_model(spec, a_model(config, headers=more), a_profile())
+        assert weights_of(model, tensor=4) == without + size
+
+
 def test_a_given_cache_is_taken_as_it_is() -> None:
     need = needed(with_options("llama-3.1-8b", kv_bytes=3 * GIB))
     assert gib(need, "kv_cache") == 3
@@ -352,11 +442,16 @@ def test_a_given_cache_is_taken_as_it_is() -> None:
     assert "512 blocks, one of them held back; a request of 8192 tokens takes 512" in found.note
 
 
-def test_a_draft_model_is_counted_with_its_cache() -> None:
+@pytest.mark.parametrize(
+    ("name", "spreads"), [("qwen3-8b", False), ("qwen3-30b-a3b", False), ("qwen3-30b-a3b", True)]
+)
+def test_a_draft_model_is_counted_with_its_cache(name: str, spreads: bool) -> None:
     small, tensors = known("qwen3-0.6b")
     draft = a_model(small, headers=tensors)
-    config, headers = known("qwen3-8b")
-    options = MemoryOptions.model_validate({"draft": {"model": "small"}})
+    config, headers = known(name)
+    options = MemoryOptions.model_validate(
+        {"draft": {"model": "small"}, "enable_expert_parallel": spreads}
+    )
     need = needed(MemoryModel(config, headers, options, draft=draft), tokens=40960)
     term = need.term("draft")
     assert term

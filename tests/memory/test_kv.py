@@ -197,6 +197,20 @@ def test_what_is_not_written_is_as_the_configuration_class_has_it(
     assert layer_mixers(Facts({**BASE, **config})) == [(mixer,) for mixer in mixers]
 
 
+@pytest.mark.parametrize(
+    ("dtype", "device", "size"),
+    [("auto", "cuda", 1152), ("fp8", "cuda", 656), ("fp8", "rocm", 576)],
+)
+def test_sparse_attention_packs_fp8_with_its_scales_on_nvidia(
+    dtype: str, device: str, size: int
+) -> None:
+    ranks = {"kv_lora_rank": 512, "qk_rope_head_dim": 64, "index_head_dim": 128}
+    found = caches(
+        {"model_type": "deepseek_v32", **ranks}, kv_cache_dtype=dtype, device_type=device
+    )
+    assert {cache.spec.page_bytes for cache in found} == {size * 16, 132 * 16}
+
+
 def test_falcon_does_not_hear_of_the_type_of_the_cache() -> None:
     stated = predict({"model_type": "falcon", "multi_query": False}, kv_cache_dtype="fp8")
     assert isinstance(stated, MemoryPrediction)

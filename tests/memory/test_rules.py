@@ -198,6 +198,43 @@ def test_what_vllm_refuses_is_refused(
     assert reason in got.note
 
 
+BNB = {"quantization_config": {"quant_method": "bitsandbytes"}}
+ORDERED = {"quantization_config": {"quant_method": "gptq", "group_size": 128, "desc_act": True}}
+FBGEMM = {"quantization_config": {"quant_method": "fbgemm_fp8"}}
+
+
+@pytest.mark.parametrize(
+    ("config", "version", "certain"),
+    [
+        ({"architectures": ["BambaForCausalLM"]}, "0.23.1", False),
+        ({"architectures": ["BambaForCausalLM"]}, "0.24.0", True),
+        ({"architectures": ["BartModel"]}, "0.10.2", False),
+        ({"architectures": ["BartModel"]}, "0.11.0", True),
+        (BNB, "0.27.1", False),
+        (BNB, "0.28.0", True),
+        (BNB, "nightly", True),
+        (ORDERED, "0.12.0", False),
+        (ORDERED, "0.32.0", True),
+        (FBGEMM, "0.12.0", False),
+        (FBGEMM, "0.32.0", True),
+    ],
+)
+def test_only_the_versions_that_lack_a_model_surely_refuse_it(
+    config: dict[str, object], version: str, certain: bool
+) -> None:
+    kinds = {True: Reason.REJECTED, False: Reason.UNKNOWN}
+    assert refuse(config, versions=(version,)).reason is kinds[certain]
+    for versions in ((version, ""), ()):
+        assert refuse(config, versions=versions).reason is Reason.UNKNOWN
+    assert refuse(config, versions=(version,), extended=True).reason is Reason.UNKNOWN
+
+
+@pytest.mark.parametrize(("extended", "reason"), [(False, "REJECTED"), (True, "UNKNOWN")])
+def test_what_no_version_has_only_the_users_own_may_have(extended: bool, reason: str) -> None:
+    config: dict[str, object] = {"architectures": ["T5ForConditionalGeneration"]}
+    assert refuse(config, versions=("0.20.0",), extended=extended).reason is Reason[reason]
+
+
 @pytest.mark.parametrize(
     ("rope", "rule", "tokens"),
     [

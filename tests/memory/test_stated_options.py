@@ -57,6 +57,27 @@ def test_every_writing_says_the_same(args: tuple[str, ...]) -> None:
         (("--block-size=0",), "block_size", None),
         (("--kv-cache-memory-bytes=4G",), "kv_bytes", 4 * 2**30),
         (("--disable-hybrid-kv-cache-manager",), "hybrid_kv_cache_manager", False),
+        (("--kv-offloading-size=8",), "connectors", ("OffloadingConnector",)),
+        (
+            ("--kv-offloading-size=8", "--kv-offloading-backend=lmcache"),
+            "connectors",
+            ("LMCacheMPConnector",),
+        ),
+        (("--kv-transfer-config", '{"kv_connector": "A"}'), "connectors", ("A",)),
+        (
+            (
+                "--kv-transfer-config",
+                '{"kv_connector": "MultiConnector",'
+                ' "kv_connector_extra_config": {"connectors": [{"kv_connector": "A"}, {}]}}',
+            ),
+            "connectors",
+            ("A", ""),
+        ),
+        (
+            ("--kv-transfer-config.kv_connector=A", "--no-disable-hybrid-kv-cache-manager"),
+            "connectors",
+            (),
+        ),
         (("--no-enable-prefix-caching",), "enable_prefix_caching", False),
         (("--runner=pooling",), "runner", "pooling"),
         (("--language-model-only",), "language_model_only", True),
@@ -93,6 +114,26 @@ def test_every_writing_says_the_same(args: tuple[str, ...]) -> None:
 )
 def test_each_argument_is_read(args: tuple[str, ...], field: str, value: object) -> None:
     assert getattr(read(*args), field) == value
+
+
+@pytest.mark.parametrize(
+    ("engine", "extended"),
+    [
+        ({}, False),
+        ({"image": "me/vllm:1"}, True),
+        ({"packages": ["vllm-bnb-plugin"]}, True),
+        ({"args": ["--allow-deprecated-quantization"]}, True),
+    ],
+)
+def test_what_the_user_adds_may_extend_the_engine(engine: dict[str, Any], extended: bool) -> None:
+    assert memory_options(a_spec(engine=engine)).extended is extended
+
+
+def test_the_extended_cache_has_a_connector_unless_the_user_gives_another() -> None:
+    given = ("--kv-transfer-config.kv_connector=A",)
+    cache = {"extended_kv_cache": {"ram": "8GiB"}}
+    assert read(**cache).connectors == ("LMCacheConnectorV1",)
+    assert read(*given, **cache).connectors == ("A",)
 
 
 @pytest.mark.parametrize(
@@ -146,8 +187,6 @@ def test_each_argument_of_sglang_is_read(args: tuple[str, ...], field: str, valu
 @pytest.mark.parametrize(
     ("args", "reason"),
     [
-        (("--quantization", "fp8"), "--quantization quantises the weights"),
-        (("-q", "fp8"), "--quantization quantises the weights"),
         (("-dcp", "2"), "--decode-context-parallel-size spreads the KV cache"),
         (("-pcp=2",), "--prefill-context-parallel-size spreads a prompt"),
         (("--attn-dp-size", "8"), "--attn-dp-size gives each rank more"),

@@ -181,15 +181,26 @@ def test_yarn_multiplies_the_length_only_before_vllm_0_30(
     assert derived(config, wish=wish).context == length
 
 
-def test_a_length_that_yarn_does_not_multiply_any_more_says_how_to_get_the_rest() -> None:
-    (warning,) = derived(SHORT_YARN).warnings
-    advice = '--hf-overrides {"max_position_embeddings": 131072}'
+@pytest.mark.parametrize(
+    ("config", "advice"),
+    [
+        (SHORT_YARN, '--hf-overrides {"max_position_embeddings": 131072}'),
+        (
+            {"architectures": ["LlamaForCausalLM"], "text_config": SHORT_YARN},
+            '--hf-overrides {"text_config": {"max_position_embeddings": 131072}}',
+        ),
+    ],
+)
+def test_a_length_that_yarn_does_not_multiply_any_more_says_how_to_get_the_rest(
+    config: Config, advice: str
+) -> None:
+    (warning,) = derived(config).warnings
     assert advice in warning
     with pytest.raises(Failure, match="the model ends at 32768") as caught:
-        derived(SHORT_YARN, wish={"context": 131072})
+        derived(config, wish={"context": 131072})
     assert advice in caught.value.suggestion
     wish = {"context": 131072, "engine": {"args": [advice]}}
-    assert derived(SHORT_YARN, wish=wish).context == 131072
+    assert derived(config, wish=wish).context == 131072
 
 
 def test_a_part_of_the_configuration_is_overridden_key_by_key() -> None:
@@ -222,6 +233,24 @@ def test_a_longer_context_than_the_model_has_is_refused() -> None:
         derived(LLAMA, wish={"context": 8193})
     assert caught.value.cause is Cause.BAD_SPEC
     assert "Lower `context` to 8192" in caught.value.suggestion
+
+
+@pytest.mark.parametrize(
+    ("value", "engine", "allowed"),
+    [("1", "vllm", True), (" True ", "auto", True), ("0", "vllm", False), ("1", "sglang", False)],
+)
+def test_a_longer_context_is_taken_with_a_warning_where_vllm_is_told_so(
+    value: str, engine: str, allowed: bool
+) -> None:
+    env = {"VLLM_ALLOW_LONG_MAX_MODEL_LEN": value}
+    wish: Config = {"context": 8193, "engine": {"name": engine, "env": env}}
+    if not allowed:
+        with pytest.raises(Failure, match="the model ends at 8192"):
+            derived(LLAMA, wish=wish)
+        return
+    profile = derived(LLAMA, wish=wish)
+    assert profile.context == 8193
+    assert "beyond 8192 tokens" in profile.warnings[0]
 
 
 def test_any_context_is_believed_where_the_model_names_none() -> None:

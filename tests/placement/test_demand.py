@@ -109,6 +109,11 @@ VISION = {"num_attention_heads": 16}
     [
         ([], {"num_attention_heads": 32}, (32, 0)),
         ([], {"num_attention_heads": 32, "vision_config": VISION}, (32, 16)),
+        (
+            ["--mm-encoder-tp-mode=data"],
+            {"num_attention_heads": 32, "vision_config": VISION},
+            (32, 0),
+        ),
         (["--language-model-only"], {"num_attention_heads": 32, "vision_config": VISION}, (32, 0)),
         (['--hf-overrides={"num_attention_heads": 24}'], {"num_attention_heads": 32}, (24, 0)),
         ([], {}, (0, 0)),

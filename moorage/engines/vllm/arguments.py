@@ -7,7 +7,7 @@ from moorage.engines.companions import adapters, draft_path
 from moorage.engines.flags import Flag, default_flag, derived_flag
 from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.companions import adapter_flags, speculative_flags
-from moorage.engines.vllm.distributed import distributed_flags, parallel_flags
+from moorage.engines.vllm.distributed import distributed_flags, parallel_flags, server_flags
 from moorage.engines.vllm.engine_caches import offload_flags
 from moorage.engines.vllm.environment import ascend_flags
 from moorage.engines.vllm.launch_facts import arguments_of, is_omni, version_of
@@ -158,4 +158,5 @@ def derived_flags(request: LaunchRequest) -> tuple[Flag, ...]:
         *offload_flags(request),
         *ascend_flags(request),
         *adapter_flags(adapters(request), spec.name, arguments_of(spec), spec.lora_updates),
+        *server_flags(request),
     )

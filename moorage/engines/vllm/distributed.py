@@ -170,6 +170,14 @@ def is_headless(request: LaunchRequest) -> bool:
     return follows and not is_clustered(request) and not hybrid
 
 
+def server_flags(request: LaunchRequest) -> tuple[Flag, ...]:
+    """One process that answers for all data-parallel ranks: several refuse to load adapters."""
+    serves = request.spec.lora_updates and not is_headless(request)
+    if not serves or data_ranks(request) == 1:
+        return ()
+    return (derived_flag("lora_updates: one server loads the adapters", SERVER_COUNT, "1"),)
+
+
 def words_without_server(args: EngineArguments) -> tuple[str, ...]:
     """The user's words without the option that vLLM refuses with `--headless` (`cli/serve.py`)."""
     words, drops = [], False

@@ -15,6 +15,7 @@ from moorage.engines.flags import Flag, Variable, spec_flag, variable
 from moorage.engines.launch import Mount
 from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.launch_facts import version_of
+from moorage.memory.option_names import LMCACHE, LMCACHE_TYPES
 from moorage.placement.placement import CPU
 from moorage.spec import EngineName, ExtendedCacheSpec, ModelSpec
 
@@ -122,9 +123,7 @@ def _digits(parts: list[object]) -> str:
 
 
 SEED = variable("PYTHONHASHSEED", "0", "all processes have to know a block by the same hash")
-CONNECTOR = '{"kv_connector":"LMCacheConnectorV1","kv_role":"kv_both"}'
-SUPPORTED = frozenset({"cuda", "rocm"})
-"""Accelerator types for which LMCache is built."""
+CONNECTOR = f'{{"kv_connector":"{LMCACHE}","kv_role":"kv_both"}}'
 
 
 def offload_flags(request: LaunchRequest) -> tuple[Flag, ...]:
@@ -161,7 +160,7 @@ def offload_variables(request: LaunchRequest) -> Iterator[Variable]:
 def offload_warnings(request: LaunchRequest) -> Iterator[str]:
     """A warning if the spec wants an extended cache that cannot run."""
     kind = request.seat.accelerator_type
-    if request.spec.extended_kv_cache and kind not in SUPPORTED:
+    if request.spec.extended_kv_cache and kind not in LMCACHE_TYPES:
         yield f"extended_kv_cache: LMCache does not run on {kind}; it is left out"
 
 
@@ -173,7 +172,7 @@ def ram_of_cache(spec: ModelSpec, accelerator_type: str, claimed: int) -> int:
 
 def _extended_cache(spec: ModelSpec, accelerator_type: str) -> ExtendedCacheSpec | None:
     """The extended cache that the spec wants; None = none wanted, or LMCache cannot run."""
-    return spec.extended_kv_cache if accelerator_type in SUPPORTED else None
+    return spec.extended_kv_cache if accelerator_type in LMCACHE_TYPES else None
 
 
 def _ram_on_host(cache: ExtendedCacheSpec, claimed: int) -> int:
