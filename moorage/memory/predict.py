@@ -48,14 +48,7 @@ ONE_KIND_OF_WINDOW = ("qwen2", "qwen3")
 def require_startable(facts: Facts, settings: MemorySettings) -> None:
     """Refuse models and settings that vLLM refuses, or that the rules do not cover."""
     name, tp = facts.architecture, settings.tensor_parallel_size
-    if name in REMOVED:
-        last = REMOVED[name]
-        raise rejected_if(settings.lacks(last), f"{name} was supported in vLLM until v{last}")
-    if name in UNSUPPORTED:
-        note = f"Model architectures ['{name}'] are not supported for now."
-        raise rejected_if(not settings.extended, note)
-    if name in PLUGIN_ONLY:
-        raise rejected_if(settings.lacks("0.10.2"), f"{name} needs a plug-in")
+    _require_there(name, settings)
     if facts.heads % tp:
         raise rejected(
             f"Total number of attention heads ({facts.heads}) must be divisible by tensor "
@@ -86,6 +79,18 @@ def require_startable(facts: Facts, settings: MemorySettings) -> None:
     _require_owners_on_stage(facts, settings)
     if facts.model_type in UNCOVERED:
         raise unknown(f"model type {facts.model_type}: {UNCOVERED[facts.model_type]}")
+
+
+def _require_there(name: str, settings: MemorySettings) -> None:
+    """Refuse an architecture that the versions that may run do not have."""
+    if name in REMOVED:
+        last = REMOVED[name]
+        raise rejected_if(settings.lacks(last), f"{name} was supported in vLLM until v{last}")
+    if name in UNSUPPORTED:
+        note = f"Model architectures ['{name}'] are not supported for now."
+        raise rejected_if(not settings.extended, note)
+    if name in PLUGIN_ONLY:
+        raise rejected_if(settings.lacks("0.10.2"), f"{name} needs a plug-in")
 
 
 def _only_pools(facts: Facts) -> bool:
