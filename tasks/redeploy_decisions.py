@@ -144,8 +144,7 @@ def _candidates(names: Sequence[str]) -> tuple[dict[str, Release], set[str]]:
     rows = {row.model: row for row in own.in_states(DEPLOYED | {ReleaseState.WAKING})}
     sleepers = rows.keys() - {row.model for row in rows.values() if row.state in SERVING}
     for name in names:
-        ran = (row for row in own.of_model(name) if row.release and row.release.ran)
-        last = None if name in rows else next(ran, None)
+        last = None if name in rows else own.last_that_ran(name)
         if last and last.state == ReleaseState.ERROR:
             rows[name] = last
     return {name: row.release for name, row in rows.items() if row.release}, sleepers
