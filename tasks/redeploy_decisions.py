@@ -21,7 +21,7 @@ from moorage.operations.redeploy.drift import (
     file_drift,
     image_drift,
 )
-from moorage.operations.redeploy.intent import Intent, intent_of
+from moorage.operations.redeploy.intent import Intent, Redeployed, intent_of, question_of
 from moorage.operations.redeploy.selection import Selection
 from moorage.releases.release import Release
 from moorage.releases.states import DEPLOYED, SERVING, ReleaseState
@@ -32,6 +32,7 @@ from tasks.context import ledger, settings
 from tasks.flow_task import flow_task
 from tasks.image import tracked_image
 from tasks.journal import mute_steps, step
+from tasks.policy import ask
 
 DECIDED = {
     OnDrift.NEVER: "left as they are",
@@ -88,6 +89,21 @@ async def find_intents(selection: Selection, fleet: Fleet) -> list[Intent]:
         text = ", ".join(f"{counts[one]} {words}" for one, words in DECIDED.items() if counts[one])
         note.say(f"{counted(len(found), 'model')}{': ' if text else ''}{text}")
         return found
+
+
+async def ask_approval(todo: Sequence[Intent]) -> tuple[str, list[Redeployed]]:
+    """Ask once for all models that need approval; returns it, or their outcomes without it.
+
+    Without it their records note the changes, so that no policy asks for these again.
+    """
+    to_approve = [one for one in todo if one.needs_approval]
+    try:
+        return await ask(question_of(to_approve)) if to_approve else "", []
+    except Failure as failure:
+        if failure.cause in (Cause.APPROVAL_REFUSED, Cause.APPROVAL_TIMED_OUT):
+            for one in [one for one in to_approve if one.changes]:
+                await in_thread(ledger().releases.note_declined, one.release, one.changes)
+        return "", [one.failed(failure) for one in to_approve]
 
 
 def _specs_of_files(files: str) -> dict[str, ModelSpec]:

@@ -114,6 +114,7 @@ class Intent(Value):
         applied_from: Set of files that it belongs to; a redeploy keeps it.
         why: The changes, or why it is deployed without any.
         takes_an_image: Whether the tag of its image has moved.
+        changes: Digests of its drifts.
         failure: Outcome if its drifts could not be found; None = they were found.
     """
 
@@ -124,6 +125,7 @@ class Intent(Value):
     action: OnDrift = OnDrift.NEVER
     why: str = ""
     takes_an_image: bool = False
+    changes: tuple[str, ...] = ()
     failure: Redeployed | None = None
 
     @property
@@ -177,8 +179,8 @@ def intent_of(
 ) -> Intent:
     """The intent for a model.
 
-    The policy only reports a model that was rolled back, or whose engine has failed with the same
-    changes. It redeploys neither.
+    The policy only reports a model that was rolled back, whose engine has failed with the same
+    changes, or for which nobody approved them. It redeploys none of these.
 
     Args:
         spec: The spec from its file, else the recorded one.
@@ -202,6 +204,7 @@ def intent_of(
         action=action,
         why=why,
         takes_an_image=any(drift.kind == DriftKind.IMAGE for drift in drifts),
+        changes=tuple(drift.digest for drift in drifts),
     )
 
 
@@ -215,6 +218,10 @@ def _by_policy(
         return OnDrift.NOTIFY, f"was rolled back to {release.rolled_back_to}; {why}"
     if newest and newest.failure and has_failed(release, drifts, newest):
         return OnDrift.NOTIFY, f"{newest.id} failed with it ({newest.failure.cause}); {why}"
+    # A registry that does not answer shows no moved image, so there may be fewer drifts now.
+    declined = {drift.digest for drift in drifts} <= {*release.declined}
+    if declined and spec.redeploy.approval == Approval.REQUIRED:
+        return OnDrift.NOTIFY, f"nobody approved it; {why}"
     return action, why
 
 
