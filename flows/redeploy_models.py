@@ -21,14 +21,12 @@ from moorage.adapters.ledger.transitions import Author, writing_as
 from moorage.adapters.prefect.current_run import api_url
 from moorage.adapters.prefect.events import DRIFTED, STOPPED_EARLY, emit_model_event
 from moorage.adapters.prefect.pages import record_page, run_page
-from moorage.common.failures import Failure
 from moorage.inventory.fleet import Fleet
 from moorage.operations.redeploy.intent import (
     Intent,
     ModelOutcome,
     Redeployed,
     is_failure,
-    question_of,
     summary,
 )
 from moorage.operations.redeploy.selection import Selection, StopAt, WaveSize, is_over, meant, waves
@@ -40,8 +38,8 @@ from tasks.artifacts import LivePage
 from tasks.compare import decision_scope
 from tasks.journal import journal, listen_as
 from tasks.map_hosts import gather_all
-from tasks.policy import ask, granted, recorded_scope, settled_fleet
-from tasks.redeploy_decisions import find_intents, sole_watch
+from tasks.policy import granted, recorded_scope, settled_fleet
+from tasks.redeploy_decisions import ask_approval, find_intents, sole_watch
 
 
 def _run_name() -> str:
@@ -132,7 +130,7 @@ class Rollout:
                 emit_model_event(DRIFTED, [one.model], release=one.before, why=one.why)
         with requested_run(requested_by) as requester:
             with writing_as(Author(requested_by=requester.summary)):
-                approval, refused = await _ask_approval(todo)
+                approval, refused = await ask_approval(todo)
             self._others = [*refused, *self._others]
             left = [one for one in todo if one.model not in {other.model for other in refused}]
             with granted([one.model for one in left if one.needs_approval], approval):
@@ -224,12 +222,3 @@ def _links(one: Redeployed) -> Links:
     api = api_url()
     record = record_page(api, f"release-{slug(one.model)}") if one.after else ""
     return Links(run=run_page(api, one.flow_run), record=record)
-
-
-async def _ask_approval(todo: Sequence[Intent]) -> tuple[str, list[Redeployed]]:
-    """Ask once for all models that need approval; returns it, or their outcomes without it."""
-    to_approve = [one for one in todo if one.needs_approval]
-    try:
-        return await ask(question_of(to_approve)) if to_approve else "", []
-    except Failure as failure:
-        return "", [one.failed(failure) for one in to_approve]

@@ -44,7 +44,7 @@ async def retire_model(name: Name, requested_by: Claim = "") -> State[str]:
             await end_schedule(asleep)
             return Completed(message=f"{asleep.id} is retired", data=asleep.id)
         if running is None:
-            if not await in_thread(ledger().releases.of_model, name):
+            if not await in_thread(ledger().releases.newest, name):
                 raise Failure(Cause.UNKNOWN_RELEASE, f"no model is named {name}")
             await in_thread(must_be_clean, name)
             if await in_thread(ledger().releases.retire_failed, name):

@@ -184,8 +184,7 @@ def superseded_since(model: str) -> str:
     if not (decided := _decided.get()):
         return ""
     own = ledger().releases
-    ran = (row for row in own.of_model(model) if row.release and row.release.ran)
-    last = own.running(model) or own.asleep(model) or next(ran, None)
+    last = own.running(model) or own.asleep(model) or own.last_that_ran(model)
     if last is None:
         return ""
     if last.id != decided:

@@ -21,7 +21,7 @@ from moorage.operations.redeploy.drift import (
     file_drift,
     image_drift,
 )
-from moorage.operations.redeploy.intent import Intent, intent_of
+from moorage.operations.redeploy.intent import Intent, Redeployed, intent_of, question_of
 from moorage.operations.redeploy.selection import Selection
 from moorage.releases.release import Release
 from moorage.releases.states import DEPLOYED, SERVING, ReleaseState
@@ -32,6 +32,7 @@ from tasks.context import ledger, settings
 from tasks.flow_task import flow_task
 from tasks.image import tracked_image
 from tasks.journal import mute_steps, step
+from tasks.policy import ask
 
 DECIDED = {
     OnDrift.NEVER: "left as they are",
@@ -90,6 +91,21 @@ async def find_intents(selection: Selection, fleet: Fleet) -> list[Intent]:
         return found
 
 
+async def ask_approval(todo: Sequence[Intent]) -> tuple[str, list[Redeployed]]:
+    """Ask once for all models that need approval; returns it, or their outcomes without it.
+
+    Without it their records note the changes, so that no policy asks for these again.
+    """
+    to_approve = [one for one in todo if one.needs_approval]
+    try:
+        return await ask(question_of(to_approve)) if to_approve else "", []
+    except Failure as failure:
+        if failure.cause in (Cause.APPROVAL_REFUSED, Cause.APPROVAL_TIMED_OUT):
+            for one in [one for one in to_approve if one.changes]:
+                await in_thread(ledger().releases.note_declined, one.release, one.changes)
+        return "", [one.failed(failure) for one in to_approve]
+
+
 def _specs_of_files(files: str) -> dict[str, ModelSpec]:
     """The specs of a folder by name."""
     if not files:
@@ -144,8 +160,7 @@ def _candidates(names: Sequence[str]) -> tuple[dict[str, Release], set[str]]:
     rows = {row.model: row for row in own.in_states(DEPLOYED | {ReleaseState.WAKING})}
     sleepers = rows.keys() - {row.model for row in rows.values() if row.state in SERVING}
     for name in names:
-        ran = (row for row in own.of_model(name) if row.release and row.release.ran)
-        last = None if name in rows else next(ran, None)
+        last = None if name in rows else own.last_that_ran(name)
         if last and last.state == ReleaseState.ERROR:
             rows[name] = last
     return {name: row.release for name, row in rows.items() if row.release}, sleepers

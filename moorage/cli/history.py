@@ -1,17 +1,30 @@
 """`moorage history`: all releases of a model."""
 
+from typing import Annotated
+
+import typer
+
 from moorage.cli.options import AsJson, ModelName, open_ledger, row_json, unknown_model
-from moorage.cli.output import dump, print_table, say
+from moorage.cli.output import dump, err, print_table, say
 from moorage.cli.unfinished import causes
 from moorage.reports.load_trend import load_trend
 
 
-def history(name: ModelName, as_json: AsJson = False) -> None:
-    """Show all releases of a model, newest first."""
+def history(
+    name: ModelName,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, max=1_000_000, help="Most releases to show.")
+    ] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """Show the releases of a model, newest first."""
     ledger = open_ledger()
-    entries = ledger.overviews.history(name)
-    if not entries:
+    found = ledger.overviews.history(name, limit + 1)
+    if not found:
         raise unknown_model(ledger, name)
+    entries = found[:limit]
+    if entries != found:
+        err.print(f"there are older releases than these {limit}: `--limit` sets how many are shown")
     why = causes(ledger, [one.row for one in entries])
     if as_json:
         return dump(

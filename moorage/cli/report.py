@@ -36,7 +36,7 @@ def _site(ledger: Ledger) -> Site:
     models = ledger.releases.models()
     return Site(
         at=datetime.now(UTC),
-        histories={one: tuple(ledger.releases.of_model(one)[:RELEASES]) for one in models},
+        histories={one: tuple(ledger.releases.of_model(one, RELEASES)) for one in models},
         claims=ledger.claims.all(),
         capacities=ledger.unseen_hosts.capacities(),
         unseen=frozenset(ledger.unseen_hosts.unseen()),

@@ -57,7 +57,7 @@ class Restart(Value):
 class Release(Value):
     """The audit record of `NAME.vN`, written once when the release runs or has failed.
 
-    Later restarts, adapters and a failed wake are added to it. Times are UTC.
+    Later restarts, adapters, a failed wake and declined changes are added to it. Times are UTC.
 
     Attributes:
         revision: Commit on the hub, or fingerprint of the local directory; empty when the model
@@ -83,6 +83,7 @@ class Release(Value):
             none was needed, or an older moorage did not record it.
         restarts: Oldest first; the newest hundred are kept.
         wake_failure: Why it did not wake the last time; None = it woke, or has never slept.
+        declined: Digests of the changes that nobody approved when a redeploy last asked.
         requester: None = an older moorage did not record it.
         finished_at: When it started to run, or failed.
     """
@@ -116,6 +117,7 @@ class Release(Value):
     approval: str = ""
     restarts: tuple[Restart, ...] = ()
     wake_failure: FailureRecord | None = None
+    declined: tuple[str, ...] = ()
     failure: FailureRecord | None = None
     flow_run_id: str = ""
     requester: Requester | None = None

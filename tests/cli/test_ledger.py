@@ -112,6 +112,20 @@ def test_a_release_without_a_record_shows_where_it_is(run: Run, ledger: Ledger) 
     ]
 
 
+def test_a_history_shows_the_newest_and_says_that_there_are_older_ones(
+    run: Run, ledger: Ledger
+) -> None:
+    first, second = (ledger.releases.begin(a_spec(), "", "") for _ in range(2))
+    shown = run("history", "tiny", "--limit", 1)
+    assert (second in shown.stdout, first in shown.stdout) == (True, False)
+    assert "older releases" in shown.stderr
+    (row,) = json.loads(run("history", "tiny", "-n", 1, "--json").stdout)
+    assert row["id"] == second
+    every = run("history", "tiny", "--limit", 2)
+    assert first in every.stdout
+    assert not every.stderr
+
+
 def test_status_tells_when_a_model_was_asked_last_and_when_it_sleeps(
     run: Run, ledger: Ledger
 ) -> None:

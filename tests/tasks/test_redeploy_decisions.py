@@ -8,12 +8,14 @@ from uuid import UUID
 import pytest
 
 from moorage.adapters.ledger.locks import LockHeld
+from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet
+from moorage.operations.redeploy.intent import Question
 from moorage.operations.redeploy.selection import Selection
 from moorage.releases.states import ReleaseState
 from moorage.spec import ModelSpec, OnDrift
 from tasks import redeploy_decisions
-from tasks.redeploy_decisions import find_intents, sole_watch
+from tasks.redeploy_decisions import ask_approval, find_intents, sole_watch
 from tests.builders import REVISION, a_spec
 from tests.tasks.test_compare import ran
 
@@ -74,3 +76,34 @@ async def test_a_model_that_sleeps_is_compared_and_its_engines_need_not_answer(
     [found] = await find_intents(Selection(names=("tiny",), by_policy=by_policy), Fleet())
     assert found.failure is None
     assert (found.release, found.action) == (release, OnDrift.REDEPLOY if moved else OnDrift.NEVER)
+
+
+@pytest.mark.parametrize(
+    ("cause", "branch", "action"),
+    [
+        (Cause.APPROVAL_REFUSED, "2", OnDrift.NOTIFY),
+        (Cause.APPROVAL_TIMED_OUT, "2", OnDrift.NOTIFY),
+        (Cause.APPROVAL_REFUSED, "3", OnDrift.REDEPLOY),
+        (Cause.APPROVAL_IMPOSSIBLE, "2", OnDrift.REDEPLOY),
+    ],
+)
+async def test_a_policy_does_not_ask_again_for_what_nobody_approved(
+    monkeypatch: pytest.MonkeyPatch, cause: Cause, branch: str, action: OnDrift
+) -> None:
+    revisions = ["2" * 40, branch * 40]
+
+    async def resolve(_: ModelSpec) -> SimpleNamespace:
+        return SimpleNamespace(revision=revisions.pop(0), pins=())
+
+    async def declined(_: Question) -> str:
+        raise Failure(cause, "tiny")
+
+    monkeypatch.setattr(redeploy_decisions, "resolve_untracked", resolve)
+    monkeypatch.setattr(redeploy_decisions, "ask", declined)
+    ran(spec=a_spec(redeploy={"on_moved_branch": "redeploy", "approval": "required"}))
+    watched = Selection(names=("tiny",), by_policy=True)
+    approval, (failed,) = await ask_approval(await find_intents(watched, Fleet()))
+    assert (approval, failed.cause) == ("", cause)
+    [again] = await find_intents(watched, Fleet())
+    assert again.action == action
+    assert again.why.startswith("nobody approved it; ") == (action == OnDrift.NOTIFY)

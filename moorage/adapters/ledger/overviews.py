@@ -61,11 +61,11 @@ class Overviews(LedgerPart):
         )
         return self._rows(_OWN.id.in_(chosen))
 
-    def history(self, model: str) -> list[HistoryEntry]:
-        """All releases of a model, newest first."""
+    def history(self, model: str, limit: int | None = None) -> list[HistoryEntry]:
+        """The newest releases of a model, newest first; all of them without a limit."""
         own = select(*_IN_HISTORY).where(_OWN.model == model).order_by(_OWN.number.desc())
         with reading(self._engine) as connection:
-            rows = connection.execute(own).all()
+            rows = connection.execute(own.limit(limit)).all()
             workloads = workloads_of(connection, [row.id for row in rows])
             return [_entry(row, workloads[row.id]) for row in rows]
 

@@ -1,6 +1,7 @@
 """Queries of the releases in the ledger."""
 
 from collections.abc import Iterable
+from itertools import count
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, func, select
@@ -15,6 +16,9 @@ from moorage.operations.stored_models import Need, needs
 from moorage.releases.release_row import ReleaseRow, release_id
 from moorage.releases.states import KEPT, SERVING, UNFINISHED, ReleaseState, Transition
 from moorage.spec import ModelSpec
+
+PAGE = 10
+"""Records read at once in a search. Most searches end at the first or second."""
 
 
 class ReleaseQueries(LedgerPart):
@@ -55,10 +59,20 @@ class ReleaseQueries(LedgerPart):
         query = select(RELEASES).where(RELEASES.c.model == model)
         return self._row(query.order_by(RELEASES.c.number.desc()))
 
-    def of_model(self, model: str) -> list[ReleaseRow]:
-        """All releases of a model, newest first."""
+    def of_model(self, model: str, limit: int | None = None, skip: int = 0) -> list[ReleaseRow]:
+        """Releases of a model, newest first: all, or at most `limit` after the first `skip`."""
         query = select(RELEASES).where(RELEASES.c.model == model)
-        return self._rows(query.order_by(RELEASES.c.number.desc()))
+        return self._rows(query.order_by(RELEASES.c.number.desc()).limit(limit).offset(skip))
+
+    def last_that_ran(self, model: str) -> ReleaseRow | None:
+        """The newest release of a model that ever served; hardly any older record is read."""
+        for skip in count(step=PAGE):
+            rows = self.of_model(model, PAGE, skip)
+            if found := next((row for row in rows if row.release and row.release.ran), None):
+                return found
+            if len(rows) < PAGE:
+                break
+        return None
 
     def in_states(self, states: Iterable[ReleaseState]) -> list[ReleaseRow]:
         """All releases in some states, in order of creation."""

@@ -162,11 +162,17 @@ class Releases(ReleaseQueries):
 
     def note_wake(self, release: str, failure: FailureRecord | None) -> None:
         """Replace the failure to wake in the record of a release, if it has one; None = it woke."""
+        self._note(release, wake_failure=failure.model_dump(mode="json") if failure else None)
+
+    def note_declined(self, release: str, changes: Sequence[str]) -> None:
+        """Replace the changes that nobody approved in the record of a release, if it has one."""
+        self._note(release, declined=[*changes])
+
+    def _note(self, release: str, **fields: Any) -> None:
         with gate(self._engine) as connection:
             record = connection.scalar(select(RELEASES.c.record).where(RELEASES.c.id == release))
             if record is not None:
-                noted = failure.model_dump(mode="json") if failure else None
-                _update(connection, release, record={**record, "wake_failure": noted})
+                _update(connection, release, record={**record, **fields})
 
     def fail(self, release: str, cause: str, record: Release | None = None) -> None:
         """In one transaction write the record and fail the release, unless it serves."""
@@ -211,7 +217,7 @@ def _update(connection: Connection, release: str, **values: Any) -> None:
 
 
 def _write_record(connection: Connection, release: Release) -> None:
-    """Write the audit record; only `revise`, `readdress`, `add_restart`, `note_wake` change it."""
+    """Write the audit record; only `revise`, `readdress`, `add_restart`, `note_...` change it."""
     record = take_verdicts(connection, release.id, release.model_dump(mode="json"))
     written = connection.execute(
         update(RELEASES)

@@ -12,7 +12,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.units import counted
 from moorage.engines.flags import Flag
 from moorage.engines.launch import ContainerSpec, LaunchPlan
-from moorage.inventory.model_store import HUB
+from moorage.inventory.model_store import is_local
 from moorage.inventory.snapshot import FleetSnapshot, Program
 from moorage.models.pin import AssetRole
 from moorage.models.source import ResolvedModel
@@ -155,8 +155,8 @@ def require_same(release: Release, found: ResolvedModel) -> None:
 
 
 def _pin(source: str, revision: str | None) -> dict[str, str]:
-    """The revision of a source, if it is pinned: only a hub keeps several."""
-    return {"revision": revision} if revision and source.startswith(HUB) else {}
+    """The revision of a source, if it can be pinned: a directory has only its current files."""
+    return {"revision": revision} if revision and not is_local(source) else {}
 
 
 T = TypeVar("T")

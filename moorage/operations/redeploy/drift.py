@@ -1,5 +1,6 @@
 """Changes since a release was made, and the reactions of its policy."""
 
+import hashlib
 import re
 from collections.abc import Sequence
 from enum import StrEnum
@@ -36,6 +37,11 @@ class Drift(Value):
     def summary(self) -> str:
         """The difference in words."""
         return f"{self.kind}: {self.what} {_short(self.before)} -> {_short(self.after)}"
+
+    @property
+    def digest(self) -> str:
+        """Identifies the difference. Its own values may be whole fields of a spec."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
 
 def file_drift(release: Release, spec: ModelSpec) -> tuple[Drift, ...]:

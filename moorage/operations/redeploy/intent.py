@@ -115,6 +115,7 @@ class Intent(Value):
         why: The changes, or why it is deployed without any.
         takes_an_image: Whether the tag of its image has moved.
         needs_approval: Whether a person has to approve the redeploy.
+        changes: Digests of its drifts.
         failure: Outcome if its drifts could not be found; None = they were found.
     """
 
@@ -126,6 +127,7 @@ class Intent(Value):
     why: str = ""
     takes_an_image: bool = False
     needs_approval: bool = False
+    changes: tuple[str, ...] = ()
     failure: Redeployed | None = None
 
     @property
@@ -174,8 +176,8 @@ def intent_of(
 ) -> Intent:
     """The intent for a model.
 
-    The policy only reports a model that was rolled back, or whose engine has failed with the same
-    changes. It redeploys neither.
+    The policy only reports a model that was rolled back, whose engine has failed with the same
+    changes, or for which nobody approved them. It redeploys none of these.
 
     Args:
         spec: The spec from its file, else the recorded one.
@@ -201,6 +203,7 @@ def intent_of(
         takes_an_image=any(drift.kind == DriftKind.IMAGE for drift in drifts),
         # A file from which the requirement was taken does not take it from what serves.
         needs_approval=spec.redeploy.needs_approval or release.spec.redeploy.needs_approval,
+        changes=tuple(drift.digest for drift in drifts),
     )
 
 
@@ -214,6 +217,10 @@ def _by_policy(
         return OnDrift.NOTIFY, f"was rolled back to {release.rolled_back_to}; {why}"
     if newest and newest.failure and has_failed(release, drifts, newest):
         return OnDrift.NOTIFY, f"{newest.id} failed with it ({newest.failure.cause}); {why}"
+    # A registry that does not answer shows no moved image, so there may be fewer drifts now.
+    declined = {drift.digest for drift in drifts} <= {*release.declined}
+    if declined and spec.redeploy.approval == Approval.REQUIRED:
+        return OnDrift.NOTIFY, f"nobody approved it; {why}"
     return action, why
 
 

@@ -1,17 +1,20 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from sqlalchemy import select, update
 
-from moorage.adapters.ledger import Ledger
+from moorage.adapters.ledger import Ledger, release_rows
 from moorage.adapters.ledger.check import problems_of_content
 from moorage.adapters.ledger.database import gate, open_database, reading
+from moorage.adapters.ledger.decoding import release_of
 from moorage.adapters.ledger.tables import RELEASES, TRANSITION_LOG, WORKLOADS
 from moorage.common.failures import Cause, Failure
 from moorage.releases.addresses import reached_at
 from moorage.releases.release import FailureRecord, Restart
+from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import TRANSITIONS, ReleaseState
 from tests.builders import (
     REVISION,
@@ -24,6 +27,7 @@ from tests.builders import (
     a_spec,
     a_workload,
 )
+from tests.operations.history.releases import planned, ran
 
 PENDING, SCHEDULED, STARTING = (ReleaseState(s) for s in ("pending", "scheduled", "starting"))
 RUNNING, STOPPING, SUPERSEDED = (ReleaseState(s) for s in ("running", "stopping", "superseded"))
@@ -302,6 +306,30 @@ def test_releases_are_listed_by_model_by_state_and_those_that_are_current(ledger
     assert [row.id for row in ledger.releases.in_states([RUNNING, SUPERSEDED])] == [first, second]
     assert [row.id for row in ledger.releases.unfinished()] == [other, third]
     assert [one.row.id for one in ledger.overviews.current()] == [other, second, third]
+
+
+@pytest.mark.parametrize(("failures", "read"), [(0, 2), (1, 2), (3, 4)])
+def test_the_last_that_ran_is_found_without_all_older_records(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, failures: int, read: int
+) -> None:
+    monkeypatch.setattr(release_rows, "PAGE", 2)
+    for _ in range(4):
+        begin(ledger)
+    last = starting(ledger)
+    ledger.releases.take_over(ran(planned(a_spec(name="tiny"), 5)))
+    for _ in range(failures):
+        begin(ledger)
+    decoded: list[str] = []
+
+    def counted(row: Any, *more: Any) -> ReleaseRow:
+        decoded.append(row.id)
+        return release_of(row, *more)
+
+    monkeypatch.setattr(release_rows, "release_of", counted)
+    found = ledger.releases.last_that_ran("tiny")
+    assert found
+    assert (found.id, len(decoded)) == (last, read)
+    assert ledger.releases.last_that_ran("other") is None
 
 
 def test_workloads_belong_to_their_release_until_they_are_struck_out(ledger: Ledger) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moorage.adapters.sources import Keys, mirrors_of, read_keys, source_for
+from moorage.adapters.sources import Keys, mirrors_of, read_keys, resolve_all, source_for
 from moorage.adapters.sources.remote_source import RemoteSource
 from moorage.adapters.sources.s3_client import S3Client, announced_file
 from moorage.adapters.sources.store import Manifest, ModelStore
@@ -25,7 +25,9 @@ from moorage.adapters.transfer.host_store import PROGRAM
 from moorage.common.failures import Cause, Failure
 from moorage.models.assets import Asset, assets_of
 from moorage.models.source import ResolvedModel
+from moorage.operations.history.rollback import pinned_spec
 from moorage.spec import ModelSpec
+from tests.builders import a_release
 from tests.hub.tiny import WEIGHT_BYTES, model
 
 if TYPE_CHECKING:
@@ -103,6 +105,16 @@ def test_a_file_that_changes_makes_another_revision(bucket: Bucket, settings: Se
         resolve(settings, ASSET.model_copy(update={"revision": before.revision}))
     assert caught.value.cause is Cause.SOURCE_MISSING
     assert after.revision in caught.value.detail
+
+
+def test_what_ran_comes_from_the_store_when_the_bucket_has_changed(
+    bucket: Bucket, settings: Settings
+) -> None:
+    before = stage(settings, resolve(settings))
+    bucket.put("team/tiny", {"notes.json": b"{}"})
+    pinned = pinned_spec(a_release(spec=SPEC, revision=before.revision))
+    again = resolve_all(pinned, settings, KEYS)
+    assert (again.revision, again.path, again.staged) == (before.revision, before.path, True)
 
 
 def test_a_file_that_is_replaced_before_it_is_downloaded_is_refused(

@@ -120,14 +120,16 @@ def test_what_cannot_be_gone_back_to(rows: list[ReleaseRow], to: str, words: str
 
 POET = {"name": "poet", "source": "hf://org/poet", "revision": "main"}
 LOCAL = {"name": "local", "source": "file:///srv/local"}
+BUCKET = {"name": "bucket", "source": "s3://models/bucket"}
 PINNED_SPEC = a_spec(
     revision="main",
-    lora=[POET, LOCAL],
+    lora=[POET, LOCAL, BUCKET],
     speculative={"method": "eagle3", "tokens": 3, "model": "hf://org/small"},
 )
 PINS = (
     Pin(role=AssetRole.ADAPTER, name="poet", source="hf://org/poet", revision="a" * 40),
     Pin(role=AssetRole.ADAPTER, name="local", source="file:///srv/local", revision="local-1"),
+    Pin(role=AssetRole.ADAPTER, name="bucket", source="s3://models/bucket", revision="b" * 64),
     Pin(role=AssetRole.DRAFT, name="draft", source="hf://org/small", revision="d" * 40),
 )
 
@@ -135,7 +137,7 @@ PINS = (
 def test_the_model_its_adapters_and_its_draft_are_pinned() -> None:
     spec = pinned_spec(a_release(spec=PINNED_SPEC, companions=PINS))
     assert spec.revision == REVISION
-    assert [adapter.revision for adapter in spec.lora] == ["a" * 40, None]
+    assert [adapter.revision for adapter in spec.lora] == ["a" * 40, None, "b" * 64]
     assert spec.speculative
     assert spec.speculative.revision == "d" * 40
     assert type(spec).model_validate(spec.model_dump(mode="json")) == spec
