@@ -53,6 +53,7 @@ def _chunk(data: bytes, extension: bytes = b"") -> bytes:
     return b"%x%s\r\n%s\r\n" % (len(data), extension, data)
 
 
+REFUSED = b"HTTP/1.1 404 Not Found\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 GZIP = OK + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s"
 
@@ -70,6 +71,7 @@ MISBEHAVIOURS: dict[str, Callable[[], Pieces]] = {
     "sends trailers for ever": lambda: _repeat(b"A: b\r\n" * 1000, CHUNKED + b"0\r\n"),
     # Answers that drip, a byte at a time: see `DRIPPING`.
     "drips its body": lambda: _repeat(b"x", OK + b"Content-Length: 1000\r\n\r\n"),
+    "drips its refusal": lambda: _repeat(b"x", REFUSED + b"Content-Length: 1000\r\n\r\n"),
     "drips a body without a length": lambda: _repeat(b"x", OK + b"\r\n"),
     "drips its headers": lambda: _repeat(b"x", OK + b"A: "),
     "drips its status": lambda: _repeat(b"x", b"HTTP/1.1 200 "),

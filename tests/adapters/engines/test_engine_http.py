@@ -47,6 +47,7 @@ FAILURES: dict[str, tuple[type[NoAnswer], str]] = {
     "sends headers for ever": NO_HTTP,
     "sends trailers for ever": NO_HTTP,
     "drips its body": LATE,
+    "drips its refusal": LATE,
     "drips a body without a length": LATE,
     "drips its headers": LATE,
     "drips its status": LATE,
