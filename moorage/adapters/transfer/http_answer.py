@@ -34,6 +34,7 @@ class _TimedRead(io.RawIOBase):
 
     def __init__(self, raw: io.RawIOBase, until: float, left: float) -> None:
         self._raw, self.until, self.left = raw, until, left
+        self._sock = getattr(raw, "_sock", None)  # Docker's library looks for it here
 
     def readable(self) -> bool:
         return True
