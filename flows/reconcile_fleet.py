@@ -1,6 +1,7 @@
 """Reconcile the fleet: repair each difference between the ledger and the hosts."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 
 from prefect import flow
@@ -34,6 +35,7 @@ from moorage.reports.operations_report import (
     reconcile_rows,
     reconcile_summary,
 )
+from moorage.spec import OnDrift
 from tasks.artifacts import show_table
 from tasks.compare import decision_scope
 from tasks.context import ledger
@@ -127,7 +129,8 @@ def _as_deploy(restart: ActionOutcome) -> Action:
 async def _replace(action: Action, fleet: Fleet, *, in_place: bool = False) -> ActionOutcome:
     """Deploy a model again as it ran; the new release supersedes the old one.
 
-    With `in_place` where it was; elsewhere only if its spec lets it move.
+    With `in_place` where it was; elsewhere only if its spec lets it move. Where it cannot run so
+    any more, it is deployed afresh if its spec takes by itself what has moved.
     """
     release = await in_thread(count_replacement, action)
     if release is None:
@@ -135,14 +138,24 @@ async def _replace(action: Action, fleet: Fleet, *, in_place: bool = False) -> A
     avoid = _other_hosts(release, fleet) if in_place else action.avoid
     hosts = fleet.model_copy(update={"avoid": (*fleet.avoid, *avoid)})
     begin = deployment(release.spec, hosts, release.applied_from)
-    on_record = recorded_scope(release.submission, hosts)
-    # If it asked, no model would be reconciled while a person thinks. What has moved since is left
-    # to redeploys, which follow the model's policy.
-    with decision_scope(release.id), on_record, granted_as_it_ran(release):
-        state = with_result(await begin())
+    # If it asked, no model would be reconciled while a person thinks.
+    ways: list[AbstractContextManager[None]] = [granted_as_it_ran(release)]
+    if not in_place and _follows_its_source(release):
+        ways.append(nullcontext())
+    for way in ways:
+        with decision_scope(release.id), recorded_scope(release.submission, hosts), way:
+            state = with_result(await begin())
+        if state.is_completed():
+            break
     if not state.is_completed():
         return ActionOutcome(action=action, done=False, summary=f"failed: {state.message}")
     return ActionOutcome(action=action, summary=state.message or "")
+
+
+def _follows_its_source(release: Release) -> bool:
+    wanted = release.spec.redeploy
+    on_purpose = release.rolled_back_to or wanted.needs_approval
+    return wanted.on_moved_branch == OnDrift.REDEPLOY and not on_purpose
 
 
 def _other_hosts(release: Release, fleet: Fleet) -> tuple[Avoided, ...]:

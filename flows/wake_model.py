@@ -6,6 +6,7 @@ from prefect.states import Completed
 
 from flows.flow_context import NO_RESULT, flow_context, keep_result
 from moorage.adapters.system.threads import in_thread
+from moorage.common.failures import Failure
 from moorage.inventory.fleet import Fleet
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.requester import Claim
@@ -22,7 +23,7 @@ from tasks.policy import (
     require_allowed_size,
     settled_fleet,
 )
-from tasks.sleep import sleeping_release, wake
+from tasks.sleep import record_failure, sleeping_release, wake
 from tasks.survey import survey
 
 
@@ -47,7 +48,11 @@ async def wake_model(
                 message = f"{running.id} serves already"
                 return Completed(name="Unchanged", message=message, data=running.id)
             row = await in_thread(sleeping_release, name)
-            allowed = await _allowed_fleet(row, fleet)
+            try:
+                allowed = await _allowed_fleet(row, fleet)
+            except Failure as failure:
+                await record_failure(row, failure)
+                raise
             if fleet != Fleet():  # the hosts of its record may be reached otherwise by now
                 await follow(allowed)
                 row = await in_thread(sleeping_release, name)

@@ -171,7 +171,7 @@ def needs_approval(spec: ModelSpec) -> bool:
     """
     own = ledger().releases
     rows = () if _decided.get() else (own.running(spec.name), own.asleep(spec.name))
-    specs = (spec, *(row.release.spec for row in rows if row and row.release))
+    specs = (spec, *own.specs(row.id for row in rows if row).values())
     return any(one.redeploy.needs_approval for one in specs)
 
 

@@ -81,7 +81,7 @@ async def wake(row: ReleaseRow, snapshot: FleetSnapshot) -> None:
                 await in_thread(ledger().releases.note_wake, row.id, None)
             await run_uninterrupted(routes().reopen, row.id, "woken")
     except Exception as error:
-        await _record_failure(row.id, error)
+        await record_failure(row, error)
         raise
 
 
@@ -216,12 +216,15 @@ async def _sole_start(row: ReleaseRow, release: Release) -> AsyncIterator[None]:
         lock.release()
 
 
-async def _record_failure(release: str, error: Exception) -> None:
+async def record_failure(row: ReleaseRow, error: Exception) -> None:
     """Keep why a release did not wake, with its engine's last lines; its containers are gone."""
     if failure := failure_of(error):
         record = FailureRecord.model_validate(failure, from_attributes=True)
+        before = row.release and row.release.wake_failure
+        if before and not record.log_tail:  # that of the last try in which an engine started
+            record = record.model_copy(update={"log_tail": before.log_tail})
         with suppress(Failure):  # the wake fails for its own reason
-            await in_thread(ledger().releases.note_wake, release, record)
+            await in_thread(ledger().releases.note_wake, row.id, record)
 
 
 def _asleep_on_failure(release: str) -> AbstractContextManager[None]:

@@ -92,8 +92,8 @@ def _lines_of(
         raise Failure(Cause.UNKNOWN_RELEASE, detail)
     wanted = [one for one in row.workloads if (one.name == container if container else one.serves)]
     parts, failed = _read(wanted, tail)
-    record = row.release
-    if not parts and record and (failure := record.failure or record.wake_failure):
+    failure = row.release and (row.release.failure or row.release.wake_failure)
+    if not parts and failure and failure.log_tail:
         parts = {row.id: failure.log_tail}
     lines = {
         name: printable(part.rstrip("\n"), coloured=True).split("\n")[-tail:] if part else []

@@ -70,7 +70,7 @@ def redeploy(
     fleet: FleetFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Redeploy running models whose branch, image or file has changed, in waves."""
+    """Redeploy models whose branch, image or file has changed, in waves."""
     _check_choice(names or [], label or [], every=every)
     _check_shares(wave, stop_at)
     labels, hosts = _labels(label or []), fleet_of(fleet)
@@ -79,7 +79,11 @@ def redeploy(
         ended = call_dry_run("plan_redeployment", selection, hosts, as_json=as_json)
     else:
         if every:
-            require_consent("Redeploy every running model that changed?", yes=yes, as_json=as_json)
+            require_consent(
+                "Redeploy every model that changed, also those that sleep?",
+                yes=yes,
+                as_json=as_json,
+            )
         chosen = (selection.names, labels, hosts, selection.files)
         how = (by_policy, force, wave, at_once, pause, stop_at)
         ended = call_flow("redeploy_models", *chosen, *how, as_json=as_json, failed_too=True)
@@ -126,7 +130,7 @@ def _show(ended: list[Redeployed], *, as_json: bool) -> None:
     if as_json:
         dump(ended)
     else:
-        print_table(HEADER, list(map(row_of, ended)), empty="No running model matches.")
+        print_table(HEADER, list(map(row_of, ended)), empty="No model that runs or sleeps matches.")
     if is_failure(ended):
         raise typer.Exit(next((one.exit_code for one in ended if one.exit_code), ExitCode.BUSY))
 

@@ -117,8 +117,9 @@ def room_makers(
     if any(amount > whole.get(key, inf) - kept[key] for key, amount in needs.items()):
         return set()
     short = {key for key, amount in needs.items() if amount > whole.get(key, inf) - held[key]}
-    # Where the claims leave room, other programs take it, so any part of it may help.
-    keys = short or needs.keys()
+    # Where the claims leave room, other programs take it, mostly that of accelerators.
+    devices = {key for key in needs if key[1] == Resource.ACCELERATOR}
+    keys = short or devices or needs.keys()
     return {one.release for one in others if one.release in idle and _key(one) in keys}
 
 

@@ -54,6 +54,7 @@ ELEMENT_BYTES = {name.lower(): size / block for name, block, size in BLOCKS.valu
 ENCODER = "bert"
 """Part of the names of architectures that keep no keys and values (`create_memory`)."""
 
+LENGTH = ("--ctx-size", "-c")
 CACHE_TYPES = {"key": ("--cache-type-k", "-ctk"), "value": ("--cache-type-v", "-ctv")}
 CACHE_TYPE = "f16"
 """Default cache type; a draft model uses it whatever type the model uses."""
@@ -135,7 +136,7 @@ class GgufMemory:
         driver = Term.estimate(
             "context", CONTEXT, "the driver's context of one process", inside=False
         )
-        batch = self._batch(self._length(query.tokens))
+        batch = self._batch(self._length(query.tokens, query.concurrency))
         need = Need.for_query(query, (*terms, driver), batch=batch, stated=self._claim)
         taken = need.inside + need.outside
         if self._divisible and taken > (self._claim or taken):
@@ -155,7 +156,7 @@ class GgufMemory:
         return CpuNeed(
             tokens=tokens,
             concurrency=concurrency,
-            batch=self._batch(self._length(tokens)),
+            batch=self._batch(self._length(tokens, concurrency)),
             terms=(*terms, prompts, process),
             cache_bytes=terms[1].bytes,
         )
@@ -233,7 +234,7 @@ class GgufMemory:
 
     def terms(self, tokens: int, slots: int) -> tuple[Term, ...]:
         """Weights, cache, companions and compute buffer of the whole model, for `slots` slots."""
-        length, caches = self._length(tokens), self._layer_caches(tokens, slots)
+        length, caches = self._length(tokens, slots), self._layer_caches(tokens, slots)
         files = f"{self._weights} B of tensors"
         cache, exact = self._cache_reason(length, slots, sum(caches)), self._kept.exact
         batch = self._batch(length).tokens
@@ -277,7 +278,7 @@ class GgufMemory:
             if kind not in ELEMENT_BYTES:
                 raise unknown(f"the size of the cache type {kind} is not known")
             each += (self._optional(f"attention.{key}_length") or width) * ELEMENT_BYTES[kind]
-        kept, length = self._kept, self._length(tokens)
+        kept, length = self._kept, self._length(tokens, slots)
         windowed = kept.windowed(length, self._batch(length).tokens)
         cells = {Keeps.ALL: length, Keeps.WINDOW: windowed, Keeps.STATE: 0}
         return [
@@ -320,10 +321,10 @@ class GgufMemory:
         floats = max(forward, attention)
         return floats * FLOAT, f"{floats} results x {FLOAT} B"
 
-    @staticmethod
-    def _length(tokens: int) -> int:
-        """The context of a slot, as the server rounds it up."""
-        return -(-tokens // CELLS) * CELLS
+    def _length(self, tokens: int, slots: int) -> int:
+        """The context of a slot, as the server rounds it up; old records may state the total."""
+        total = self._arguments.whole_number(*LENGTH)
+        return -(-(total // slots if total else tokens) // CELLS) * CELLS
 
     def _batch(self, length: int) -> Batch:
         usual = length if self._whole_inputs else BATCH

@@ -349,6 +349,9 @@ def _reason_to_skip_weights(name: str, families: Mapping[str, str], main: str) -
     return f"the same weights as {wanted}, which the engine loads first" * (family != wanted)
 
 
+ONE_PROJECTOR = "one projector is loaded"
+
+
 def _other_projectors(names: Iterable[str], families: Mapping[str, str]) -> dict[str, str]:
     """Reasons to skip all projectors but one: the engine loads one of them."""
 
@@ -357,9 +360,9 @@ def _other_projectors(names: Iterable[str], families: Mapping[str, str]) -> dict
         types = [at for at, kind in enumerate(PROJECTOR_TYPES) if kind in words]
         return _folder(name) not in families, min(types, default=len(PROJECTOR_TYPES)), name
 
-    found = [name for name in names if is_weight(name) and not _is_model(name)]
+    found = [name for name in names if _family_of(name) == GGUF and not _is_model(name)]
     best = min(found, key=rank, default="")
-    return dict.fromkeys({*found} - {best}, f"one projector is loaded: {best}")
+    return dict.fromkeys({*found} - {best}, f"{ONE_PROJECTOR}: {best}")
 
 
 def _folder(name: str) -> str:

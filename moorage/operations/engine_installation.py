@@ -104,10 +104,16 @@ def users_of(
         else:  # it has no record until it serves
             own = specs[row.id].engine
             may_run_it = own.stated_name in (engine.name, EngineName.AUTO)
-            known, here = own.version or "", may_run_it and _may_be_on(host, row)
-        if here and (not known or is_meant(known, version)):
+            known, here = _build(engine, own.version or ""), may_run_it and _may_be_on(host, row)
+        wanted = version if row.plan else _build(engine, version)
+        if here and (not known or is_meant(known, wanted)):
             found.add(row.model)
     return sorted(found)
+
+
+def _build(engine: Engine, version: str) -> str:
+    """The version by which placement compares what is installed with what a spec states."""
+    return engine.argument_version(version) or version
 
 
 def _may_be_on(host: HostSnapshot, row: ReleaseRow) -> bool:

@@ -29,7 +29,10 @@ WAITS = PendingApproval(
         (("--files", "nowhere"), "--files nowhere: the folder does not exist"),
         (("tiny-*",), "--all, or tiny-* exclude each other"),
         (("--label", "tier"), "--label tier: a label is KEY=VALUE"),
-        (("--force",), "no terminal to confirm on: Redeploy every running model that changed?"),
+        (
+            ("--force",),
+            "no terminal to confirm on: Redeploy every model that changed, also those that sleep?",
+        ),
     ],
 )
 def test_a_wrong_option_is_named_with_what_is_allowed(

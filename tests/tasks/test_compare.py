@@ -31,7 +31,7 @@ S = ReleaseState
 def ran(*states: ReleaseState, **facts: Any) -> str:
     """A release that has served, and was then moved on; what served before is superseded."""
     own, before = ledger().releases, ledger().releases.running("tiny")
-    new = own.begin(a_spec(), REVISION, "")
+    new = own.begin(facts.get("spec", a_spec()), REVISION, "")
     own.move(new, S.SCHEDULED)
     own.move(new, S.STARTING)
     made: dict[str, Any] = {

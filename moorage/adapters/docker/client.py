@@ -1,10 +1,13 @@
 """Clients of Docker and Podman daemons: connections, time-outs, streams, errors as failures."""
 
+import math
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
-from typing import Any, TypeVar
+from contextlib import closing, contextmanager, suppress
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
 
 import docker
 import requests
@@ -12,8 +15,9 @@ from docker.constants import DEFAULT_DOCKER_API_VERSION as NEWEST_API
 from docker.errors import APIError, DockerException
 from docker.tls import TLSConfig
 
-from moorage.adapters.docker.connection import CONNECT_SECONDS, as_docker_would
+from moorage.adapters.docker.connection import as_docker_would
 from moorage.adapters.docker.errors import reach_failure
+from moorage.adapters.docker.limited_client import LimitedClient
 from moorage.adapters.ssh import TUNNELS
 from moorage.common.failures import Cause, Failure
 from moorage.common.versions import version_key
@@ -44,7 +48,11 @@ SILENCE_SECONDS = 10.0
 MISSES = 3
 """Failed checks in a row before giving up: a daemon that unpacks a large layer is also slow."""
 
+MOST_EVENTS = 1000
+"""Most items of a stream that wait."""
+
 T = TypeVar("T")
+Events: TypeAlias = queue.Queue[tuple[T] | BaseException | None]
 
 
 def connect(access: Access, read_seconds: int = READ_SECONDS) -> docker.DockerClient:
@@ -86,35 +94,12 @@ def _tls(folder: str) -> TLSConfig | bool:
 
 def _open(arguments: dict[str, Any], read_seconds: int) -> docker.DockerClient:
     """A client of the newest API version that both sides support."""
-    with closing(_client(arguments, OLDEST_API, min(read_seconds, ASK_SECONDS))) as probe:
+    client = partial(LimitedClient, **arguments)
+    with closing(client(version=OLDEST_API, timeout=min(read_seconds, ASK_SECONDS))) as probe:
         info = probe.api.version(api_version=False)
     bounds = (info.get("MinAPIVersion", OLDEST_API), info.get("ApiVersion", OLDEST_API))
     version = max(min(bounds[1], NEWEST_API, key=version_key), bounds[0], key=version_key)
-    return _client(arguments, version, read_seconds)
-
-
-def _client(arguments: dict[str, Any], version: str, read_seconds: int) -> docker.DockerClient:
-    """A client that ignores the environment's proxies and certificate authorities."""
-    client = docker.DockerClient(**arguments, version=version, timeout=read_seconds)
-    client.api.trust_env = False
-    if not str(arguments["base_url"]).startswith("unix:"):
-        client.api.send = _connecting_quickly(client.api.send)  # type: ignore[method-assign]
-    return client
-
-
-def _connecting_quickly(send: Callable[..., Any]) -> Callable[..., Any]:
-    """Set a short time-out for connecting; the library would use the long one for slow answers.
-
-    Chunked requests, such as a model's files, keep the long time-out: the time-out for connecting
-    also applies to each chunk, and the disk of the daemon may be slow.
-    """
-
-    def send_quickly(request: Any, **options: Any) -> Any:
-        if "Transfer-Encoding" in request.headers:
-            return send(request, **options)
-        return send(request, **options | {"timeout": (CONNECT_SECONDS, options.get("timeout"))})
-
-    return send_quickly
+    return client(version=version, timeout=read_seconds)
 
 
 @contextmanager
@@ -165,45 +150,57 @@ def is_name_taken(error: APIError) -> bool:
     return error.status_code == CONFLICT or NAME_IN_USE in str(error.explanation)
 
 
-def follow(stream: Callable[[], Iterable[T]], ask: Callable[[], object]) -> Iterator[T]:
+def follow(
+    stream: Callable[[], Iterable[T]], ask: Callable[[], object], seconds: float = math.inf
+) -> Iterator[T]:
     """The items of a stream as they arrive.
 
     Args:
         stream: Opens the stream. A daemon thread reads it, abandoned if the other side is lost.
         ask: Checks that the other side is alive, and raises otherwise.
+        seconds: How long the whole stream may take.
 
     Raises:
         BaseException: The exception of the stream, or the last one of `ask`.
+        TimeoutError: When the stream does not end in time.
     """
-    events: queue.Queue[tuple[T] | BaseException | None] = queue.Queue()
-    threading.Thread(target=_read, args=(stream, events), daemon=True).start()
+    events: Events[T] = queue.Queue(MOST_EVENTS)
+    ended, until = threading.Event(), time.monotonic() + seconds
+    threading.Thread(target=_read, args=(stream, events, ended), daemon=True).start()
+    try:
+        while (event := _next_event(events, ask, until)) is not None:
+            if isinstance(event, BaseException):
+                raise event
+            yield from event
+    finally:
+        ended.set()
+        with suppress(queue.Empty):
+            events.get_nowait()  # the thread may wait for room
+
+
+def _next_event(
+    events: Events[T], ask: Callable[[], object], until: float
+) -> tuple[T] | BaseException | None:
     misses_in_row = 0
-    while True:
+    while (left := until - time.monotonic()) > 0:
+        with suppress(queue.Empty):
+            return events.get(timeout=min(SILENCE_SECONDS, left))
+        misses_in_row += 1
         try:
-            event = events.get(timeout=SILENCE_SECONDS)
-        except queue.Empty:
-            misses_in_row += 1
-            try:
-                ask()
-                misses_in_row = 0
-            except Exception:
-                if misses_in_row >= MISSES:
-                    raise
-            continue
-        misses_in_row = 0
-        if event is None:
-            return
-        if isinstance(event, BaseException):
-            raise event
-        yield from event
+            ask()
+            misses_in_row = 0
+        except Exception:
+            if misses_in_row >= MISSES:
+                raise
+    raise TimeoutError
 
 
-def _read(
-    stream: Callable[[], Iterable[T]], events: queue.Queue[tuple[T] | BaseException | None]
-) -> None:
+def _read(stream: Callable[[], Iterable[T]], events: Events[T], ended: threading.Event) -> None:
     try:
         for item in stream():
             events.put((item,))
+            if ended.is_set():
+                return
         events.put(None)
     except BaseException as error:
         events.put(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,7 @@ from moorage.adapters.docker.errors import pull_failure
 from moorage.common.failures import Cause, Failure
 from moorage.engines.installed import ImageSize
 from moorage.images.image import LACKABLE, Image
-from moorage.inventory.access import parse_access
+from moorage.inventory.access import Access, parse_access
 from moorage.spec.image_reference import DEFAULT_TAG, familiar, parse_reference, repository
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from moorage.adapters.registry.connection import Credentials
 
 PULL_TIMEOUT_SECONDS = 3600
+MOST_LAYERS = 1000
+"""Most layers of one pull whose progress is shown; an image has 127 at most."""
+
 ANSWER_SECONDS = 10
 """Limit for the answer of a daemon that is pulling."""
 
@@ -132,6 +136,7 @@ class DockerImages:
         reference: str,
         on_progress: Callable[[int, int], None],
         credentials: Credentials | None = None,
+        seconds: float = math.inf,
     ) -> None:
         """Pull an image.
 
@@ -142,6 +147,7 @@ class DockerImages:
         Args:
             on_progress: Called with the bytes done and the total known so far.
             credentials: Account of the registry; None = the account of `docker login`.
+            seconds: How long it may take.
         """
         login = credentials.model_dump() if credentials else None
         layers: Layers = {}
@@ -151,7 +157,7 @@ class DockerImages:
                     client.api.pull, reference, stream=True, decode=True, auth_config=login
                 )
                 access = parse_access(self.address)
-                for event in follow(pulling, lambda: connect(access, ANSWER_SECONDS).ping()):
+                for event in follow(pulling, partial(_ping, access), seconds):
                     if "error" in event:
                         raise pull_failure(str(event["error"]), reference)
                     if _update_layers(layers, event):
@@ -159,6 +165,9 @@ class DockerImages:
                         on_progress(done, total)
             except APIError as error:
                 raise pull_failure(str(error.explanation or error), reference) from error
+            except TimeoutError:
+                detail = f"{reference}: the pull did not end within {seconds:g} s"
+                raise Failure(Cause.IMAGE_PULL_TIMEOUT, detail) from None
 
     def remove(self, reference: str) -> None:
         """Remove an image by one of its names. An image of any existing container stays.
@@ -179,6 +188,10 @@ class DockerImages:
         with daemon(self.address) as client:
             wanted = parse_reference(reference)
             client.images.get(pinned).tag(wanted.name, tag=wanted.tag or DEFAULT_TAG)
+
+
+def _ping(access: Access) -> None:
+    connect(access, ANSWER_SECONDS).ping()
 
 
 def local_name(client: DockerClient, reference: str) -> str:
@@ -208,6 +221,8 @@ def _update_layers(layers: Layers, event: dict[str, Any]) -> bool:
     """Process a daemon's progress event; returns whether it changed the numbers."""
     layer, status = event.get("id", ""), event.get("status", "")
     detail = event.get("progressDetail") or {}
+    if len(layers) >= MOST_LAYERS and layer not in layers:
+        return False
     if status == "Downloading" and detail.get("total"):
         left, whole = int(detail["total"]), layers.get(layer, (0, 0))[1]
         whole = max(left, whole)
@@ -237,7 +252,7 @@ def ensure_image(
         image: The image. Its digest, if known, selects it, so that every host gets the same image.
         locks: Folder that all flows of this machine share.
         sources: Its references, the preferred one first; several only if its digest is known.
-        wait_seconds: How long to wait for the pull of another process.
+        wait_seconds: How long to wait for the pull of another process, and each pull may take.
 
     Raises:
         Failure: `IMAGE_MISSING`, `IMAGE_PULL_FAILED` and the like, or `IMAGE_PULL_TIMEOUT`. When
@@ -253,7 +268,7 @@ def ensure_image(
             if any(map(images.find, places)):
                 return
             try:
-                _pull_first(images, image, sources, on_progress)
+                _pull_first(images, image, sources, on_progress, wait_seconds)
             except Failure:
                 # One with the same digest from another registry will do.
                 if not image.digest or images.find(image.portable, by_digest=True) is None:
@@ -272,12 +287,13 @@ def _pull_first(
     image: Image,
     sources: Sequence[PullSource],
     on_progress: Callable[[int, int], None],
+    seconds: float,
 ) -> None:
     failures: list[Failure] = []
     for source in sources:
         wanted = _at(image, source).portable
         try:
-            images.pull(wanted, on_progress, source.credentials())
+            images.pull(wanted, on_progress, source.credentials(), seconds)
         except Failure as failure:
             if failure.cause not in OF_REGISTRY or source is sources[-1]:
                 details = "; ".join(one.detail for one in (*failures, failure))

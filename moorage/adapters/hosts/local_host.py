@@ -75,30 +75,33 @@ def installed_programs(*, accelerated: bool = False) -> tuple[Program, ...]:
     """
     found = filter(None, map(installed_program, ENGINES.values()))
     return tuple(
-        one.model_copy(update={"computes_on": _device_types(one.path, one.version)})
+        one.model_copy(update={"computes_on": _computes_on(one)})
         if accelerated and one.engine == EngineName.LLAMA_CPP
         else one
         for one in found
     )
 
 
+def _computes_on(one: Program) -> tuple[str, ...]:
+    try:
+        return _device_types(one.path, one.version)
+    except (OSError, subprocess.SubprocessError):
+        return ()  # not kept: the next survey asks again
+
+
 @cache
 def _device_types(program: str, version: str) -> tuple[str, ...]:  # noqa: ARG001
-    """Types of the devices on which a wheel of llama.cpp computes here; empty = unknown.
+    """Types of the devices on which a wheel of llama.cpp computes here.
 
     A process of its own asks, which frees the accelerators again.
     """
-    python = str(Path(program).with_name("python"))
-    try:
-        done = subprocess.run(
-            [python, "-I", "-c", DEVICES],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=PROBE_SECONDS,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ()
+    done = subprocess.run(
+        [str(Path(program).with_name("python")), "-I", "-c", DEVICES],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=PROBE_SECONDS,
+        check=True,
+    )
     names = done.stdout.decode(errors="replace").lower().split()
     return tuple(sorted({name.rstrip("0123456789") for name in names}))
 

@@ -14,7 +14,7 @@ from moorage.adapters.sources.store import MOST_FILES, require_name
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
 from moorage.models.assets import Asset
-from moorage.models.files import MODEL, PIPELINE, SHARD, Layout, lacks_config
+from moorage.models.files import MODEL, ONE_PROJECTOR, PIPELINE, SHARD, Layout, lacks_config
 from moorage.models.source import ModelFile, ResolvedModel, WeightSummary
 from moorage.models.weights import join_headers, summarize
 from moorage.spec.patterns import is_of_the_system
@@ -68,9 +68,12 @@ class LocalSource:
                 _require_config(root, self._layout)
                 listed = _list_files(root)
             family, chosen, skipped = self._layout.choose(listed, wanted.files or "")
+            passed = {one.name for one in skipped if one.reason.startswith(ONE_PROJECTOR)}
             chosen, skipped, size = keep_indexed(root, family, chosen, skipped)
             parts = weigh_here(root, family, chosen)
-            revision = _fingerprint(root, chosen)
+            # With the projectors passed over, as for releases that had chosen all of them.
+            names = passed | {one.name for one in chosen}
+            revision = _fingerprint(root, [one for one in listed if one.name in names])
         except OSError as error:
             raise _unreadable(error) from None
         return ResolvedModel(
@@ -247,9 +250,8 @@ def _file(root: Path, base: Path, name: str, anywhere: tuple[str, ...] = WEIGHED
 
 def _is_blob(base: Path, real: Path) -> bool:
     """Whether a file is one of the same model in the hub client's cache: `snapshots` link to it."""
-    return any(
-        real.is_relative_to(one.parent / "blobs") for one in base.parents if one.name == "snapshots"
-    )
+    folders = (one.parent / "blobs" for one in base.parents if one.name == "snapshots")
+    return any(real.is_relative_to(os.path.realpath(one)) for one in folders)
 
 
 def _corrupt(why: str) -> Failure:

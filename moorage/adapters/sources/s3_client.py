@@ -7,10 +7,12 @@ listing. Thus the store refuses a file that was replaced later, and two contents
 
 import base64
 import hashlib
+import math
 import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from contextvars import ContextVar
 from functools import lru_cache, partial
 from threading import Event
 from typing import Any
@@ -18,9 +20,12 @@ from typing import Any
 from moorage.adapters.sources.remote_source import WAITS, RemoteClient, retryable_failures
 from moorage.adapters.sources.store import MOST_FILES, is_size, require_inside
 from moorage.adapters.system.parallel import run_all
+from moorage.adapters.system.threads import variable_scope
+from moorage.adapters.transfer.http_answer import TimedAnswer
 from moorage.adapters.transfer.range_answer import Answer
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
+from moorage.common.units import MIB
 from moorage.models.source import ModelFile, ResolvedModel
 
 try:
@@ -41,8 +46,15 @@ else:
     )
 
 TIMEOUT_SECONDS = 30
-LISTING_SECONDS = 120.0
-"""Limit for all pages of a listing; a faulty store may announce a next page forever."""
+ANSWER_SECONDS = 60.0
+LARGEST_ANSWER = 8 * MIB
+"""Limits of an answer that is no file: a page of 1,000 names, a refusal, the head of a file."""
+
+LISTING_SECONDS = 240.0
+"""Limit for a listing with the metadata of all files; less than the time-out of the task."""
+
+_UNTIL: ContextVar[float] = ContextVar("until", default=math.inf)
+"""When the listing of this thread has to end."""
 
 HEADS = 8
 """Concurrent HEAD requests for the metadata of files."""
@@ -111,7 +123,9 @@ class S3Client(RemoteClient):
             Failure: `SOURCE_MISSING` when there are no files, or they have another revision than
                 the required one; otherwise as `failure_of`.
         """
-        listed = self._list()
+        until = time.monotonic() + LISTING_SECONDS
+        with variable_scope(_UNTIL, until):
+            listed = self._list()
         if not listed:
             raise Failure(Cause.SOURCE_MISSING, f"there is nothing in s3://{self.repo}")
         digest = digest_of(listed)
@@ -119,7 +133,7 @@ class S3Client(RemoteClient):
             detail = f"s3://{self.repo} is {digest} now; the spec names revision {revision!r}"
             raise Failure(Cause.SOURCE_MISSING, detail)
         self._etags = {name: etag for name, _, etag in listed}
-        heads = [partial(self._announced, entry) for entry in listed]
+        heads = [partial(self._announced, until, entry) for entry in listed]
         return digest, tuple(run_all(heads, workers=HEADS))
 
     @contextmanager
@@ -134,6 +148,7 @@ class S3Client(RemoteClient):
             )
             meta = answer["ResponseMetadata"]
             status, headers, body = meta["HTTPStatusCode"], meta["HTTPHeaders"], answer["Body"]
+            body._raw_stream._fp.lift_deadline()
         with closing(body):
             yield Answer(status, headers, self._blocks(file.name, body))
 
@@ -153,9 +168,8 @@ class S3Client(RemoteClient):
         listed: list[tuple[str, int, str]] = []
         with self._failures():
             pages = self._client.get_paginator("list_objects_v2")
-            until = time.monotonic() + LISTING_SECONDS
             for page in pages.paginate(Bucket=self._bucket, Prefix=self._prefix):
-                if time.monotonic() > until:
+                if time.monotonic() > _UNTIL.get():
                     detail = f"the listing of s3://{self.repo} has no end"
                     raise Failure(Cause.HUB_UNAVAILABLE, detail)
                 listed += filter(None, map(self._listed, page.get("Contents", ())))
@@ -174,9 +188,9 @@ class S3Client(RemoteClient):
             raise Failure(Cause.SOURCE_CORRUPT, detail)
         return require_inside(name), size, item["ETag"].strip('"')
 
-    def _announced(self, entry: tuple[str, int, str], _stopped: Event) -> ModelFile:
+    def _announced(self, until: float, entry: tuple[str, int, str], _stopped: Event) -> ModelFile:
         name, size, etag = entry
-        with self._failures(name):
+        with variable_scope(_UNTIL, until), self._failures(name):
             head = self._client.head_object(**self._named(name), ChecksumMode="ENABLED")
             if "-" in head["ETag"]:  # uploaded in parts of this size
                 first = self._client.head_object(**self._named(name), PartNumber=1)
@@ -222,7 +236,7 @@ def _client(endpoint: str, keys: tuple[str, ...], attempts: int) -> Any:
 
     session = boto3.Session(*(key or None for key in keys))
     signed = "s3v4" if session.get_credentials() else UNSIGNED
-    return session.client(
+    client = session.client(
         "s3",
         endpoint_url=endpoint or None,
         region_name=session.region_name or ANY_REGION,
@@ -235,6 +249,21 @@ def _client(endpoint: str, keys: tuple[str, ...], attempts: int) -> Any:
             request_checksum_calculation="when_required",
         ),
     )
+    _limit_answers(client._endpoint.http_session._pool_classes_by_scheme)
+    return client
+
+
+def _limit_answers(pools: dict[str, Any]) -> None:
+    """Limit each answer: botocore reads an answer to its end, and limits only each read."""
+    answering = {"response_class": staticmethod(_limited_answer)}
+    for scheme, pool in pools.items():
+        connection = type("Connection", (pool.ConnectionCls,), answering)
+        pools[scheme] = type("Pool", (pool,), {"ConnectionCls": connection})
+
+
+def _limited_answer(*given: Any, **named: Any) -> TimedAnswer:
+    seconds = min(ANSWER_SECONDS, _UNTIL.get() - time.monotonic())
+    return TimedAnswer(*given, seconds=seconds, most=LARGEST_ANSWER, **named)
 
 
 def failure_of(error: Exception, subject: str) -> Failure:

@@ -1,4 +1,4 @@
-"""An HTTP answer with a deadline for its head; standard library only."""
+"""An HTTP answer with a deadline and a limit of bytes; standard library only."""
 
 import http.client
 import io
@@ -12,23 +12,29 @@ BLOCK = 1 << 18
 
 
 class TimedAnswer(http.client.HTTPResponse):
-    """An answer with a deadline; the standard library limits only each read."""
+    """An answer with a deadline; the standard library limits only each read.
 
-    def __init__(self, *given: Any, seconds: float, **named: Any) -> None:
+    Args:
+        seconds: How long the whole answer may take.
+        most: How many bytes it may have, with its head.
+    """
+
+    def __init__(self, *given: Any, seconds: float, most: float = math.inf, **named: Any) -> None:
         super().__init__(*given, **named)
-        self._timed = _TimedRead(self.fp.detach(), time.monotonic() + seconds)
+        self._timed = _TimedRead(self.fp.detach(), time.monotonic() + seconds, most)
         self.fp = io.BufferedReader(self._timed)
 
     def lift_deadline(self) -> None:
-        """Remove the deadline, so that the body may take any time."""
-        self._timed.until = math.inf
+        """Remove the limits, so that the body may take any time and have any length."""
+        self._timed.until = self._timed.left = math.inf
 
 
 class _TimedRead(io.RawIOBase):
-    """Reads from another stream until a time of the monotonic clock."""
+    """Reads a number of bytes from another stream, until a time of the monotonic clock."""
 
-    def __init__(self, raw: io.RawIOBase, until: float) -> None:
-        self._raw, self.until = raw, until
+    def __init__(self, raw: io.RawIOBase, until: float, left: float) -> None:
+        self._raw, self.until, self.left = raw, until, left
+        self._sock = getattr(raw, "_sock", None)  # Docker's library looks for it here
 
     def readable(self) -> bool:
         return True
@@ -36,7 +42,11 @@ class _TimedRead(io.RawIOBase):
     def readinto(self, buffer: Any) -> int | None:
         if time.monotonic() > self.until:
             raise TimeoutError("no answer in time")
-        return self._raw.readinto(buffer)
+        count = self._raw.readinto(buffer)
+        self.left -= count or 0
+        if self.left < 0:
+            raise OSError("the answer is too long")
+        return count
 
     def close(self) -> None:
         self._raw.close()

@@ -102,6 +102,9 @@ def _ran(row: ReleaseRow) -> bool:
     return bool(row.foreign_record and not row.foreign_record.get("failure"))
 
 
+OF_FILES = {"--mmproj"}
+"""Options that name a file of the model. The choice of one may differ from what ran."""
+
 TWO_OTHERS = "two others: `moorage diff A B`"
 ANOTHER = "another release with `--to`"
 
@@ -235,7 +238,7 @@ def _merged(
     seen = set()
     for entry in old:
         name = key(entry)
-        if was.get(name) == now.get(name):
+        if was.get(name) == now.get(name) and name not in OF_FILES:
             merged.append(entry)
         elif name not in seen:
             merged += now.get(name, [])

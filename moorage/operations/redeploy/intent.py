@@ -219,7 +219,7 @@ def _by_policy(
         return OnDrift.NOTIFY, f"{newest.id} failed with it ({newest.failure.cause}); {why}"
     # A registry that does not answer shows no moved image, so there may be fewer drifts now.
     declined = {drift.digest for drift in drifts} <= {*release.declined}
-    if declined and spec.redeploy.approval == Approval.REQUIRED:
+    if declined and (spec.redeploy.needs_approval or release.spec.redeploy.needs_approval):
         return OnDrift.NOTIFY, f"nobody approved it; {why}"
     return action, why
 

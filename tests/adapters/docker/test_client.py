@@ -1,12 +1,11 @@
-"""How long a daemon is waited for, while a connection is made and while something is sent."""
+"""Which daemon is asked, and how its streams are followed."""
 
 from __future__ import annotations
 
-import contextlib
-import socket
 import threading
 import time
 from collections.abc import Iterator
+from itertools import count
 
 import pytest
 from docker.errors import TLSParameterError
@@ -14,35 +13,6 @@ from docker.errors import TLSParameterError
 from moorage.adapters.docker import client as docker_client
 from moorage.adapters.docker.client import follow
 from moorage.inventory.access import Access
-
-PIECE = bytes(1 << 20)
-
-
-@contextlib.contextmanager
-def busy_daemon(pause: float) -> Iterator[str]:
-    """A daemon whose disk is slow: it takes what is sent only after a while."""
-
-    def serve() -> None:
-        connection, _ = server.accept()
-        with connection:
-            received = connection.recv(65_536)
-            time.sleep(pause)
-            while not received.endswith(b"0\r\n\r\n"):
-                received = received[-8:] + connection.recv(1 << 20)
-            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        threading.Thread(target=serve, daemon=True).start()
-        yield f"tcp://127.0.0.1:{server.getsockname()[1]}"
-
-
-def test_a_slow_disk_there_does_not_cut_what_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The library waits for each piece that is sent as long as for a connection."""
-    monkeypatch.setattr(docker_client, "CONNECT_SECONDS", 0.2)
-    with busy_daemon(pause=1.0) as address:
-        client = docker_client._client({"base_url": address}, "1.41", 20)
-        assert client.api.put_archive("id", "/store", (PIECE for _ in range(64)))
-        client.close()
 
 
 @pytest.mark.parametrize("host", ["", "unix:///run/podman/podman.sock"])
@@ -102,6 +72,27 @@ def test_silence_is_borne_as_long_as_the_other_side_answers(
 
     assert list(follow(stream, ask)) == [1]
     assert len(checks) >= 5
+
+
+def test_a_stream_has_one_deadline_and_few_items_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(docker_client, "MOST_EVENTS", 5)
+    read, closed = [], threading.Event()
+
+    def stream() -> Iterator[int]:
+        try:
+            for number in count():
+                read.append(number)
+                yield number
+        finally:
+            closed.set()
+
+    found = follow(stream, lambda: None, 0.2)
+    assert next(found) == 0
+    time.sleep(0.2)
+    assert len(read) <= 8
+    with pytest.raises(TimeoutError):
+        list(found)
+    assert closed.wait(60)
 
 
 def test_a_side_that_is_gone_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,18 +2,28 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from filelock import FileLock
 
-from moorage.adapters.docker.images import DockerImages, LocalImage, PullSource, ensure_image
+from moorage.adapters.docker.client import forget_clients
+from moorage.adapters.docker.images import (
+    MOST_LAYERS,
+    DockerImages,
+    LocalImage,
+    PullSource,
+    ensure_image,
+)
 from moorage.adapters.registry.pinning import pull_sources
 from moorage.common.failures import Cause, Failure
 from moorage.images.image import Image
+from moorage.inventory.checks import OLDEST_API
 from moorage.inventory.registries import Registries
 from tests.builders import an_image
+from tests.hostile_engine import CHUNKED, MISBEHAVIOURS, HostileEngine, _chunk
 
 
 class Daemon:
@@ -34,7 +44,10 @@ class Daemon:
         found = same if by_digest else self.there & {reference}
         return LocalImage("sha256:1") if found else None
 
-    def pull(self, reference: str, on_progress: Callable[[int, int], None], _: object) -> None:
+    def pull(
+        self, reference: str, on_progress: Callable[[int, int], None], _: object, seconds: float
+    ) -> None:
+        assert seconds
         self.pulled.append(reference)
         self.started.set()
         assert self.go_on.wait(60)
@@ -153,3 +166,17 @@ def test_a_pull_that_fails_frees_the_way_for_the_next(tmp_path: Path) -> None:
         with pytest.raises(Failure, match="cut"):
             have(daemon, an_image(), tmp_path)
     assert len(daemon.pulled) == 2
+
+
+def test_a_pull_without_end_has_a_deadline_and_few_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    event = b'{"id": "%d", "status": "Downloading", "progressDetail": {"current": 1, "total": 1}}'
+    events = (_chunk(event % number + b"\n") for number in count())
+    monkeypatch.setitem(MISBEHAVIOURS, "pulls", lambda: chain([CHUNKED], events))
+    path, totals = f"/v{OLDEST_API}/images/create?tag=v1&fromImage=engine", set[int]()
+    with HostileEngine("pulls", path) as daemon:
+        images = DockerImages(daemon.url.replace("http:", "tcp:"))
+        with pytest.raises(Failure) as caught:
+            images.pull("engine:v1", lambda _, total: totals.add(total), seconds=1.0)
+        forget_clients()
+    assert caught.value.cause is Cause.IMAGE_PULL_TIMEOUT
+    assert max(totals) == MOST_LAYERS

@@ -8,14 +8,24 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from itertools import chain, repeat
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moorage.adapters.sources import Keys, mirrors_of, read_keys, resolve_all, source_for
+from moorage.adapters.sources import (
+    Keys,
+    mirrors_of,
+    read_keys,
+    resolve_all,
+    s3_client,
+    source_for,
+)
 from moorage.adapters.sources.remote_source import RemoteSource
 from moorage.adapters.sources.s3_client import S3Client, announced_file
 from moorage.adapters.sources.store import Manifest, ModelStore
@@ -23,11 +33,13 @@ from moorage.adapters.system.settings import Settings
 from moorage.adapters.transfer.bring_model import job_of
 from moorage.adapters.transfer.host_store import PROGRAM
 from moorage.common.failures import Cause, Failure
+from moorage.common.units import MIB
 from moorage.models.assets import Asset, assets_of
-from moorage.models.source import ResolvedModel
+from moorage.models.source import ModelFile, ResolvedModel
 from moorage.operations.history.rollback import pinned_spec
 from moorage.spec import ModelSpec
 from tests.builders import a_release
+from tests.hostile_engine import MISBEHAVIOURS, REFUSED, HostileEngine
 from tests.hub.tiny import WEIGHT_BYTES, model
 
 if TYPE_CHECKING:
@@ -40,6 +52,7 @@ KEYS = Keys(s3=("an-id", "a-secret-key", ""))
 SPEC = ModelSpec(name="tiny", source="s3://models/team/tiny")
 ASSET = assets_of(SPEC)[0]
 WEIGHTS = "model-1-of-2.safetensors"
+HANG_SECONDS = 10
 
 
 @pytest.fixture
@@ -208,6 +221,69 @@ def test_refusals_have_causes_and_tell_no_keys(
     assert caught.value.cause is cause
     assert "s3://models/team/tiny" in caught.value.detail
     assert "a-secret-key" not in f"{caught.value.detail}{caught.value.suggestion}"
+
+
+def listing_of(client: S3Client) -> None:
+    client.list_files("")
+
+
+def start_of_file(client: S3Client) -> None:
+    client.read("", ModelFile(name="a", size=1 << 40, etag=ETAG), Event(), 0, 9)
+
+
+@pytest.mark.parametrize(
+    ("ask", "misbehaviour"),
+    [
+        (listing_of, "drips its body"),
+        (listing_of, "drips its headers"),
+        (listing_of, "drips its status"),
+        (listing_of, "drips its refusal"),
+        (listing_of, "drips chunks"),
+        (listing_of, "says continue for ever"),
+        (listing_of, "sends for ever"),
+        (listing_of, "sends chunks for ever"),
+        (listing_of, "promises 10 GB"),
+        (listing_of, "refuses for ever"),
+        (start_of_file, "drips its headers"),
+        (start_of_file, "drips its refusal"),
+        (start_of_file, "says continue for ever"),
+        (start_of_file, "refuses for ever"),
+    ],
+)
+def test_what_is_no_file_has_one_deadline_and_one_limit(
+    monkeypatch: pytest.MonkeyPatch, ask: Callable[[S3Client], None], misbehaviour: str
+) -> None:
+    refusing = lambda: chain([REFUSED + b"\r\n"], repeat(bytes(MIB)))  # noqa: E731
+    monkeypatch.setitem(MISBEHAVIOURS, "refuses for ever", refusing)
+    monkeypatch.setattr(s3_client, "LISTING_SECONDS", 0.5)
+    monkeypatch.setattr(s3_client, "ANSWER_SECONDS", 0.5)
+    tracemalloc.start()
+    with HostileEngine(misbehaviour) as store:
+        client = S3Client("models", store.url, KEYS.s3, attempts=1, waits=())
+        began = time.monotonic()
+        with pytest.raises(Failure):
+            ask(client)
+        assert time.monotonic() - began < HANG_SECONDS
+        assert tracemalloc.get_traced_memory()[1] < 100 * MIB
+    tracemalloc.stop()
+
+
+def test_the_metadata_of_all_files_is_read_within_one_deadline(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(s3_client, "LISTING_SECONDS", 0.5)
+    client = S3Client("models/team/tiny", bucket.url, KEYS.s3, attempts=1, waits=())
+    listed, asked = client._list(), len(bucket.requests)
+
+    def list_slowly() -> list[tuple[str, int, str]]:
+        time.sleep(0.6)
+        return listed
+
+    monkeypatch.setattr(client, "_list", list_slowly)
+    with pytest.raises(Failure) as caught:
+        client.list_files("")
+    assert caught.value.cause is Cause.HUB_UNAVAILABLE
+    assert len(bucket.requests) - asked <= s3_client.HEADS
 
 
 def test_nothing_below_the_prefix_is_told(settings: Settings) -> None:

@@ -53,7 +53,7 @@ def test_who_is_meant(selection: dict[str, Any], meant: list[str]) -> None:
 
 
 def test_a_name_that_nobody_has_is_a_mistake() -> None:
-    with pytest.raises(Failure, match="nothing serves mistral"):
+    with pytest.raises(Failure, match="no model that runs or sleeps is named mistral"):
         Selection(names=("mistral", "qwen")).chosen(SPECS)
 
 
