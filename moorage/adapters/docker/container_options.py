@@ -218,6 +218,8 @@ def _packed_file(container: Container, path: str) -> bytes | None:
     except NotFound:
         return None
     found = bytearray()
-    for part in packed:  # to the end, otherwise the connection could not be reused
+    for part in packed:
         found += part[: MOST_PACKED - len(found)]
+        if len(found) == MOST_PACKED:
+            break  # at the end of a shorter one the connection can be used again
     return bytes(found)

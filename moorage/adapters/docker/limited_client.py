@@ -32,8 +32,8 @@ FRAME = struct.Struct(">4xL")
 class LimitedClient(docker.DockerClient):
     """A client that ignores the environment's proxies and certificate authorities.
 
-    Each wait for bytes has the time-out of its request. A whole answer may take twice as long, a
-    stream any time.
+    Each wait for bytes has the time-out of its request. A whole answer may take twice as long; a
+    stream of events, a container's output and an attached socket may take any time.
     """
 
     def __init__(self, **arguments: Any) -> None:
@@ -52,7 +52,7 @@ class _LimitedAPI(docker.APIClient):
         return None
 
     def send(self, request: Any, **options: Any) -> Any:
-        """Send a request; reads the whole answer unless it is a stream."""
+        """Send a request; reads the whole answer unless a stream is wanted."""
         # The time-out for connecting applies to each sent chunk too, and a disk may be slow.
         is_remote = not self.base_url.startswith("http+docker:")
         if is_remote and "Transfer-Encoding" not in request.headers:
@@ -63,17 +63,23 @@ class _LimitedAPI(docker.APIClient):
             raise requests.exceptions.ContentDecodingError("its answer is compressed")
         if not options.get("stream"):
             _ = answer.content
-        elif _is_stream(answer):
+        elif answer.status_code == HTTPStatus.SWITCHING_PROTOCOLS:
             answer.raw._fp.lift_deadline()
         return answer
 
     def _stream_helper(self, response: Any, decode: bool = False) -> Iterator[Any]:
         """Pieces of a stream, or the objects on its lines."""
+        _lift_limits(response)
         pieces = _pieces(response)
         return _objects(pieces) if decode else pieces
 
+    def _stream_raw_result(self, response: Any, *_: Any) -> Iterator[bytes]:
+        """An archive. The library removes the time-out of its reads."""
+        return _pieces(response)
+
     def _multiplexed_response_stream_helper(self, response: Any) -> Iterator[bytes]:
         """A container's output. The library reads each frame whole, and the host tells its size."""
+        _lift_limits(response)
         library: Any = self
         library._disable_socket_timeout(library._get_raw_response_socket(response))
         read = response.raw.read
@@ -114,10 +120,9 @@ def _limited_answer(sock: Any, *more: Any, **named: Any) -> TimedAnswer:
     return TimedAnswer(sock, *more, seconds=seconds, most=LARGEST_ANSWER, **named)
 
 
-def _is_stream(answer: requests.Response) -> bool:
-    if answer.status_code == HTTPStatus.SWITCHING_PROTOCOLS:
-        return True
-    return answer.ok and "chunked" in answer.headers.get("Transfer-Encoding", "")
+def _lift_limits(response: Any) -> None:
+    if "chunked" in response.headers.get("Transfer-Encoding", ""):
+        response.raw._fp.lift_deadline()
 
 
 def _pieces(response: Any) -> Iterator[bytes]:
@@ -125,6 +130,7 @@ def _pieces(response: Any) -> Iterator[bytes]:
     with closing(response):
         try:
             yield from body_of(response.raw._fp)
+            response.raw.release_conn()  # read to its end, so the connection is used again
         except (OSError, HTTPException) as error:
             raise requests.exceptions.ConnectionError(error) from error
 

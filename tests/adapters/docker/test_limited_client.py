@@ -66,6 +66,7 @@ def hostile(misbehaviour: str) -> Iterator[Any]:
         began = time.monotonic()
         with contextlib.closing(client):
             yield client.api
+        gc.collect()  # the library's streams refer to themselves, and keep connections open
         assert time.monotonic() - began < HANG_SECONDS
         assert tracemalloc.get_traced_memory()[1] < 100 * MIB
     tracemalloc.stop()
@@ -83,6 +84,27 @@ def hostile(misbehaviour: str) -> Iterator[Any]:
 def test_an_answer_has_one_deadline_and_one_limit(misbehaviour: str) -> None:
     with hostile(misbehaviour) as api, pytest.raises(DAEMON_ERRORS):
         api.info()
+
+
+@pytest.mark.parametrize(
+    "misbehaviour",
+    ["drips its body", "drips chunks", "sends chunks for ever", "says nothing more"],
+)
+def test_an_archive_has_them_too(monkeypatch: pytest.MonkeyPatch, misbehaviour: str) -> None:
+    monkeypatch.setitem(MISBEHAVIOURS, "says nothing more", lambda: chain([CHUNKED], repeat(b"")))
+    with hostile(misbehaviour) as api:
+        archive, _ = api.get_archive("id", "/etc/passwd")
+        with pytest.raises(DAEMON_ERRORS):
+            last_bytes(archive)
+
+
+def test_the_connection_of_an_archive_is_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(MISBEHAVIOURS, "archives", lambda: chunked(b"archive"))
+    with hostile("archives") as api:
+        archive, _ = api.get_archive("id", "/etc/passwd")
+        assert last_bytes(archive) == b"archive"
+        (pool,) = api.adapters["http://"].poolmanager.pools._container.values()
+        assert pool.pool.get_nowait() is not None
 
 
 def pull(api: Any) -> object:
@@ -124,7 +146,7 @@ def test_events_arrive_whole_however_they_were_sent(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_frame_of_a_log_is_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    frames = chain([b"\1\0\0\0\0\0\0\3one\2\0\0\0\xff\xff\xff\xff"], repeat(b"x" * MIB, 300))
+    frames = chain([b"\1\0\0\0\0\0\0\3one\2\0\0\0\xff\xff\xff\xff"], repeat(b"x" * MIB, 120))
     answer = lambda: chunked(*frames)  # noqa: E731
     monkeypatch.setitem(MISBEHAVIOURS, "logs", answer)
     with hostile("logs") as api:
@@ -133,4 +155,3 @@ def test_a_frame_of_a_log_is_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> 
         assert next(stream) == b"one"
         assert last_bytes(stream) == b"x" * 4 * MIB
         del stream
-        gc.collect()  # the library's stream refers to itself, and keeps the connection open
