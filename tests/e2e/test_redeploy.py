@@ -163,7 +163,7 @@ def test_by_force_a_model_is_replaced_though_nothing_has_moved(
     [
         ((), "no models selected"),
         (("--label", "tier"), "a label is KEY=VALUE"),
-        (("nobody",), "nothing serves nobody"),
+        (("nobody",), "no model that runs or sleeps is named nobody"),
         (("--all", "--files", "/there/is/no/folder"), "the folder does not exist"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
@@ -33,10 +34,13 @@ CONTEXT = 1024
 @pytest.fixture(scope="module")
 def snapshot(tiny_llama: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The model as the hub client's cache holds it: a folder of links to files elsewhere."""
-    folder = tmp_path_factory.mktemp("snapshots") / "main"
-    folder.mkdir()
-    for file in tiny_llama.iterdir():
-        (folder / file.name).symlink_to(file)
+    cache = tmp_path_factory.mktemp("models--acme--tiny")
+    folder, blobs = cache / "snapshots" / "main", cache / "blobs"
+    shutil.copytree(tiny_llama, blobs)
+    folder.mkdir(parents=True)
+    for number, file in enumerate(sorted(blobs.iterdir())):
+        blob = file.rename(blobs / f"{number:064}")
+        (folder / file.name).symlink_to(Path("../../blobs", blob.name))
     return folder
 
 

@@ -137,7 +137,7 @@ def test_a_release_that_ran_is_redeployed_and_one_that_never_ran_is_not(
     runs = until(begun, pause=2)
     assert {tuple(one["parameters"]["names"]) for one in runs} == {("died-once",)}
     ended = served.ended(runs[0]["id"])
-    assert "nothing serves died-once" in ended["state"]["message"]
+    assert "no model that runs or sleeps is named died-once" in ended["state"]["message"]
     served.delete(f"/automations/{switched_on['id']}")
 
 
