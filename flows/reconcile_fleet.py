@@ -35,7 +35,6 @@ from moorage.reports.operations_report import (
     reconcile_rows,
     reconcile_summary,
 )
-from moorage.spec import OnDrift
 from tasks.artifacts import show_table
 from tasks.compare import decision_scope
 from tasks.context import ledger
@@ -140,7 +139,7 @@ async def _replace(action: Action, fleet: Fleet, *, in_place: bool = False) -> A
     begin = deployment(release.spec, hosts, release.applied_from)
     # If it asked, no model would be reconciled while a person thinks.
     ways: list[AbstractContextManager[None]] = [granted_as_it_ran(release)]
-    if not in_place and _follows_its_source(release):
+    if not in_place and release.follows_its_source:
         ways.append(nullcontext())
     for way in ways:
         with decision_scope(release.id), recorded_scope(release.submission, hosts), way:
@@ -150,12 +149,6 @@ async def _replace(action: Action, fleet: Fleet, *, in_place: bool = False) -> A
     if not state.is_completed():
         return ActionOutcome(action=action, done=False, summary=f"failed: {state.message}")
     return ActionOutcome(action=action, summary=state.message or "")
-
-
-def _follows_its_source(release: Release) -> bool:
-    wanted = release.spec.redeploy
-    on_purpose = release.rolled_back_to or wanted.needs_approval
-    return wanted.on_moved_branch == OnDrift.REDEPLOY and not on_purpose
 
 
 def _other_hosts(release: Release, fleet: Fleet) -> tuple[Avoided, ...]:

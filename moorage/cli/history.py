@@ -1,5 +1,6 @@
 """`moorage history`: all releases of a model."""
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
@@ -7,6 +8,7 @@ import typer
 from moorage.cli.options import AsJson, ModelName, open_ledger, row_json, unknown_model
 from moorage.cli.output import dump, err, print_table, say
 from moorage.cli.unfinished import causes
+from moorage.releases.overview import HistoryEntry
 from moorage.reports.load_trend import load_trend
 
 
@@ -39,6 +41,10 @@ def history(
                 for one in entries
             ]
         )
+    return _print(entries, why)
+
+
+def _print(entries: Sequence[HistoryEntry], why: Mapping[str, str]) -> None:
     print_table(
         ("release", "state", "created", "revision", "requested by", "why"),
         [
@@ -55,4 +61,3 @@ def history(
     )
     if trend := load_trend(one.tpot for one in reversed(entries)):
         say(trend)
-    return None

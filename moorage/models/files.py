@@ -5,12 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
-from typing import Any
 
 from moorage.common.failures import Cause, Failure
-from moorage.common.printable import short
-from moorage.common.strict_json import JsonError, JsonLimits, decode
-from moorage.common.units import MIB
 from moorage.models.source import ModelFile, SkippedFile
 
 GGUF = "gguf"
@@ -52,12 +48,6 @@ BIN_NOT_WEIGHTS = ("training_args.bin", "optimizer.bin", "scheduler.bin", "rando
 MODULE_FOLDER = re.compile(r"\d+_\w+")
 """Folder name in sentence-transformers of a layer that follows the model: `2_Dense`."""
 
-INDEX_LIMITS = JsonLimits(size=64 * MIB, depth=8, entries=600_000)
-"""An index has a line for each tensor: 9 MB for 90,000 tensors."""
-
-LARGEST_TOTAL = 1 << 63
-LONGEST_NAME = 1024
-
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
 ADAPTER_CONFIG = "adapter_config.json"
 PIPELINE = "model_index.json"
@@ -70,17 +60,6 @@ Split = tuple[tuple[ModelFile, ...], tuple[SkippedFile, ...]]
 
 Choice = tuple[str, tuple[ModelFile, ...], tuple[SkippedFile, ...]]
 """The weight family, then a `Split`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Index:
-    """The weight files that an index names, by their paths inside the model.
-
-    `total_size` is the bytes of all tensors; None = not in the index.
-    """
-
-    files: frozenset[str]
-    total_size: int | None = None
 
 
 def choose_files(files: Sequence[ModelFile], pattern: str = "") -> Choice:
@@ -101,13 +80,13 @@ def choose_files(files: Sequence[ModelFile], pattern: str = "") -> Choice:
         if pattern.startswith(CONSOLIDATED):
             suggestion = "Change `files`, or leave `--load-format mistral` out of `engine.args`."
         raise Failure(Cause.SOURCE_INCOMPLETE, detail, suggestion=suggestion)
-    families = _families_by_folder([file for file in files if not reasons[file.name]])
+    families = _families_byfolder_of([file for file in files if not reasons[file.name]])
     family = _main_family(files, families)
     for file in files:
         reason = reasons[file.name] or _reason_to_skip_weights(file.name, families, family)
         reasons[file.name] = reason
     reasons |= _other_projectors([name for name, why in reasons.items() if not why], families)
-    chosen, skipped = _split(files, reasons)
+    chosen, skipped = split(files, reasons)
     if family != GGUF and not any(file.name == "config.json" for file in chosen):
         raise lacks_config("config.json", any(file.name == PIPELINE for file in files))
     models = {SHARD.sub("", file.name) for file in chosen if _is_model(file.name)}
@@ -144,7 +123,7 @@ def gguf_models(
             source.
     """
     usable = [file for file in files if not _reason_to_skip(file.name)]
-    families = _families_by_folder(usable)
+    families = _families_byfolder_of(usable)
     if not families or not (preferred or _main_family(usable, families) == GGUF):
         return {}
     found: dict[str, list[ModelFile]] = {}
@@ -189,7 +168,7 @@ def choose_adapter_files(files: Sequence[ModelFile], pattern: str = "") -> Choic
                 " file for llama.cpp.",
             )
     reasons = {name: "no part of the adapter" for name in present if name not in needed}
-    return _family_of(needed[-1]), *_split(files, reasons)
+    return _family_of(needed[-1]), *split(files, reasons)
 
 
 def _gguf_adapter(found: Sequence[str], pattern: str) -> str:
@@ -223,76 +202,8 @@ def is_weight(name: str) -> bool:
     return bool(_family_of(name))
 
 
-def index_files(family: str, chosen: Sequence[ModelFile]) -> tuple[str, ...]:
-    """The names of the chosen files that list the weight files of a family."""
-    return tuple(file.name for file in chosen if file.name.endswith(f".{family}.index.json"))
-
-
-def read_index(name: str, content: bytes) -> Index:
-    """Parse an index of weight files; `name` is its path inside the model.
-
-    Raises:
-        Failure: `SOURCE_CORRUPT` when it is malformed or exceeds `INDEX_LIMITS`.
-    """
-    try:
-        index = decode(content, INDEX_LIMITS)
-    except JsonError as error:
-        raise _no_index(name, str(error)) from None
-    weight_map = index.get("weight_map") if isinstance(index, dict) else None
-    if not isinstance(weight_map, dict):
-        raise _no_index(name, "has no `weight_map`")
-    try:
-        files = frozenset(weight_map.values())
-    except TypeError:
-        raise _no_index(name, "names a file that is no text") from None
-    for file in files:
-        if not isinstance(file, str) or not file.isprintable() or len(file) > LONGEST_NAME:
-            raise _no_index(name, f"names a file {short(repr(file))}")
-    folder = PurePosixPath(_folder(name))
-    return Index(frozenset(str(folder / file) for file in files), _total_size(name, index))
-
-
-def follow_indexes(
-    chosen: Sequence[ModelFile], skipped: Sequence[SkippedFile], indexes: Mapping[str, Index]
-) -> Split:
-    """Keep the weight files that the indexes name: engines load no others of an indexed folder.
-
-    Raises:
-        Failure: `SOURCE_INCOMPLETE` when an index names missing files.
-    """
-    wanted = frozenset().union(*(index.files for index in indexes.values()))
-    if missing := sorted(wanted - {file.name for file in chosen}):
-        more = f" and {len(missing) - NAMES_SHOWN} more" if missing[NAMES_SHOWN:] else ""
-        listed = ", ".join(map(short, missing[:NAMES_SHOWN])) + more
-        detail = f"{', '.join(indexes)} names missing files: {listed}"
-        raise Failure(Cause.SOURCE_INCOMPLETE, detail)
-    folders = {_folder(name): name for name in indexes}
-    reasons = {
-        file.name: f"not named by {folders[_folder(file.name)]}"
-        for file in chosen
-        if is_weight(file.name) and _folder(file.name) in folders and file.name not in wanted
-    }
-    kept, left = _split(chosen, reasons)
-    return kept, (*skipped, *left)
-
-
-def announced_size(indexes: Iterable[Index]) -> int | None:
-    """Bytes of all tensors, according to the indexes; None where an index lacks the number."""
-    sizes = [index.total_size for index in indexes]
-    return sum(size for size in sizes if size) if sizes and all(sizes) else None
-
-
-def _total_size(name: str, index: Mapping[str, Any]) -> int | None:
-    metadata = index.get("metadata")
-    size = metadata.get("total_size") if isinstance(metadata, dict) else None
-    if not isinstance(size, int | float):
-        return None
-    if not 0 <= size < LARGEST_TOTAL:
-        raise _no_index(name, f"has metadata.total_size {short(str(size))}")
-    return int(size)
-
-
-def _split(files: Sequence[ModelFile], reasons: Mapping[str, str]) -> Split:
+def split(files: Sequence[ModelFile], reasons: Mapping[str, str]) -> Split:
+    """Split files into chosen and skipped ones, the latter with a reason in `reasons`."""
     return tuple(file for file in files if not reasons.get(file.name)), tuple(
         SkippedFile(name=file.name, size=file.size, reason=reasons[file.name])
         for file in files
@@ -300,13 +211,13 @@ def _split(files: Sequence[ModelFile], reasons: Mapping[str, str]) -> Split:
     )
 
 
-def _families_by_folder(candidates: Sequence[ModelFile]) -> dict[str, str]:
+def _families_byfolder_of(candidates: Sequence[ModelFile]) -> dict[str, str]:
     """The family that engines prefer, for each folder that holds the weights of a model.
 
     A projector may be in the top folder while the model has a folder for each quantization.
     """
     models = [file.name for file in candidates if _is_model(file.name)]
-    present = {(_folder(name), _family_of(name)) for name in models}
+    present = {(folder_of(name), _family_of(name)) for name in models}
     # Later keys overwrite earlier ones, so the preferred family comes last.
     return {
         folder: family
@@ -338,7 +249,7 @@ def _main_family(files: Sequence[ModelFile], families: Mapping[str, str]) -> str
 
 
 def _reason_to_skip_weights(name: str, families: Mapping[str, str], main: str) -> str:
-    folder, family = _folder(name), _family_of(name)
+    folder, family = folder_of(name), _family_of(name)
     if not family:
         return ""
     if folder in families and folder and "" in families and not MODULE_FOLDER.fullmatch(folder):
@@ -350,6 +261,7 @@ def _reason_to_skip_weights(name: str, families: Mapping[str, str], main: str) -
 
 
 ONE_PROJECTOR = "one projector is loaded"
+"""Beginning of the reason to skip the others; their presence counts in a fingerprint."""
 
 
 def _other_projectors(names: Iterable[str], families: Mapping[str, str]) -> dict[str, str]:
@@ -358,14 +270,15 @@ def _other_projectors(names: Iterable[str], families: Mapping[str, str]) -> dict
     def rank(name: str) -> tuple[bool, int, str]:
         words = re.split(r"[-.]", PurePosixPath(name).name.upper())
         types = [at for at, kind in enumerate(PROJECTOR_TYPES) if kind in words]
-        return _folder(name) not in families, min(types, default=len(PROJECTOR_TYPES)), name
+        return folder_of(name) not in families, min(types, default=len(PROJECTOR_TYPES)), name
 
     found = [name for name in names if _family_of(name) == GGUF and not _is_model(name)]
     best = min(found, key=rank, default="")
     return dict.fromkeys({*found} - {best}, f"{ONE_PROJECTOR}: {best}")
 
 
-def _folder(name: str) -> str:
+def folder_of(name: str) -> str:
+    """The folder of a file by its path inside the model; empty = at the top."""
     return name.rpartition("/")[0]
 
 
@@ -400,7 +313,3 @@ def _reason_to_skip(name: str, pattern: str = "") -> str:
     if pattern and _is_model(name) and not fnmatchcase(name, pattern):
         return f"not named like {pattern}"
     return ""
-
-
-def _no_index(name: str, why: str) -> Failure:
-    return Failure(Cause.SOURCE_CORRUPT, f"{name} is not an index of weights: it {why}")

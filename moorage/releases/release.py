@@ -25,7 +25,7 @@ from moorage.readiness.protocol import Readiness
 from moorage.readiness.smoke_test import SmokeTestResult
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.requester import Requester
-from moorage.spec import ModelSpec
+from moorage.spec import ModelSpec, OnDrift
 
 
 class StepRecord(Value):
@@ -157,6 +157,13 @@ class Release(Value):
     def ran(self) -> bool:
         """Whether it ever served."""
         return self.failure is None and self.plan is not None and bool(self.readiness)
+
+    @property
+    def follows_its_source(self) -> bool:
+        """Whether it may take a moved branch unasked: not one that a person went back to."""
+        wanted = self.spec.redeploy
+        on_purpose = self.rolled_back_to or wanted.needs_approval
+        return wanted.on_moved_branch == OnDrift.REDEPLOY and not on_purpose
 
     @property
     def surprises(self) -> tuple[str, ...]:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from moorage.models.pin import AssetRole, Pin
 from moorage.releases.release import Release
 from moorage.releases.release_row import ReleaseRow, release_id
@@ -13,6 +15,22 @@ def test_the_id_names_model_and_number() -> None:
 def test_a_record_survives_its_json() -> None:
     record = a_release()
     assert Release.model_validate_json(record.model_dump_json()) == record
+
+
+@pytest.mark.parametrize(
+    ("redeploy", "back_to", "follows"),
+    [
+        ({}, "", False),
+        ({"on_moved_branch": "redeploy"}, "", True),
+        ({"on_moved_branch": "redeploy"}, "tiny.v0", False),
+        ({"on_moved_branch": "redeploy", "approval": "required"}, "", False),
+    ],
+)
+def test_a_release_follows_its_source_unasked_only_where_its_spec_says_so(
+    redeploy: dict[str, str], back_to: str, follows: bool
+) -> None:
+    release = a_release(spec=a_spec(redeploy=redeploy), rolled_back_to=back_to)
+    assert release.follows_its_source is follows
 
 
 def pin(revision: str = "a1") -> Pin:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from prefect.client.schemas.objects import State
-from prefect.states import Completed
+from prefect.states import Completed, Failed
 
 from flows import reconcile_fleet
 from moorage.common.failures import OUT_OF_REACH, Cause, Failure
@@ -114,6 +114,24 @@ async def test_reconciling_asks_nobody_and_brings_nothing_that_has_moved(
     await reconcile_fleet._replace(Action(kind=ActionKind.REPLACE, **about), Fleet())
     release = ledger().releases.get(old).release
     assert seen == [f"{old} ran before" if needed else "", release]
+
+
+@pytest.mark.parametrize("on_moved_branch", ["redeploy", "notify"])
+async def test_what_cannot_run_as_it_ran_is_deployed_afresh_where_its_spec_follows_its_source(
+    monkeypatch: pytest.MonkeyPatch, on_moved_branch: str
+) -> None:
+    old, tried = ran(spec=a_spec(redeploy={"on_moved_branch": on_moved_branch})), list[bool]()
+
+    async def deploy() -> State[Any]:
+        tried.append(approved_release() is not None)
+        return Failed(message="the bucket has changed") if tried[-1] else Completed()
+
+    monkeypatch.setattr(reconcile_fleet, "deployment", lambda *_: deploy)
+    about = {"model": "tiny", "release": old, "state": S.RUNNING, "reason": "it died"}
+    done = await reconcile_fleet._replace(Action(kind=ActionKind.REPLACE, **about), Fleet())
+    assert (tried, done.done) == (
+        ([True, False], True) if on_moved_branch == "redeploy" else ([True], False)
+    )
 
 
 @pytest.mark.parametrize("elsewhere", [True, False])

@@ -17,13 +17,8 @@ from moorage.models.assets import require_lora
 from moorage.models.config import Config, require_limits
 from moorage.models.files import (
     ADAPTER,
-    INDEX_LIMITS,
     Layout,
-    announced_size,
-    follow_indexes,
-    index_files,
     is_weight,
-    read_index,
 )
 from moorage.models.gguf import NeedsMore, read_gguf
 from moorage.models.gguf_config import (
@@ -35,6 +30,13 @@ from moorage.models.gguf_config import (
 )
 from moorage.models.rope import first_int
 from moorage.models.source import ModelFile, SkippedFile, WeightSummary
+from moorage.models.weight_index import (
+    INDEX_LIMITS,
+    announced_size,
+    follow_indexes,
+    index_files,
+    read_index,
+)
 from moorage.models.weights import LONGEST_HEADERS, FileWeights, header_end, read_header
 
 FIRST_READ = 65_536

@@ -71,7 +71,7 @@ class LocalSource:
             passed = {one.name for one in skipped if one.reason.startswith(ONE_PROJECTOR)}
             chosen, skipped, size = keep_indexed(root, family, chosen, skipped)
             parts = weigh_here(root, family, chosen)
-            # With the projectors passed over, as for releases that had chosen all of them.
+            # The other projectors count too: which one is loaded is a choice, no change of files.
             names = passed | {one.name for one in chosen}
             revision = _fingerprint(root, [one for one in listed if one.name in names])
         except OSError as error:
