@@ -12,6 +12,7 @@ import subprocess
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,11 @@ only read runs."""
 RECORD = "runs-server.json"
 END_SECONDS = 300
 BUSY_SECONDS = 30
+WORKERS = 8
+"""Workers of one test run with ports of their own."""
+
+_GIVEN = count(random.randrange(768))
+
 ENDED = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
 
 
@@ -271,10 +277,14 @@ def prepared_home(folder: Path) -> dict[str, str]:
 def free_port() -> int:
     """A free port, in a range that no other program picks ports from.
 
-    Ray uses 10000 to 19999, workplaces the ports after that, outgoing connections those above.
+    Ray uses 10000 to 19999, workplaces the ports after that, outgoing connections those above. Each
+    worker of the test run has its own part and gives no port twice before it has given all: a
+    server that is killed and started again finds its port free.
     """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % WORKERS
+    own = range(32_000 + worker, 32_768, WORKERS)
     while True:
-        port = random.randrange(32_000, 32_768)
+        port = own[next(_GIVEN) % len(own)]
         with suppress(OSError), socket.create_server(("", port)):
             return port
 

@@ -45,6 +45,19 @@ FORWARD, STREAMS = 3, 5
 PROMPT_CACHE = 512 * MIB
 """RAM for the beginnings of prompts (`--cache-ram`); llama-server's own default is 8 GiB."""
 
+PROMPTS = ("--cache-ram", "-cram")
+
+CHECKPOINTS = 2
+"""Checkpoints of each slot (`--ctx-checkpoints`); llama-server's own default is 32.
+
+One is taken near the end of each prompt, so that the next turn of a conversation starts there.
+"""
+
+CHECKPOINT_NAMES = ("--ctx-checkpoints", "--swa-checkpoints", "-ctxcp")
+
+CELL = 16
+"""Bytes of a checkpoint for each token in addition to keys and values; measured 12.6."""
+
 PROCESS = 192 * MIB
 """RAM of the server in addition to its buffers; measured 83 MiB with a tiny vocabulary."""
 
@@ -151,15 +164,23 @@ class GgufMemory:
             terms = self.terms(tokens, concurrency)
         except Refusal as refusal:
             return refusal.with_traceback(None)
-        prompts = Term.estimate("prompt_cache", PROMPT_CACHE, "beginnings of prompts: --cache-ram")
+        beginnings = prompt_cache(self._arguments)
+        prompts = Term.estimate("prompt_cache", beginnings, "beginnings of prompts: --cache-ram")
         process = Term.estimate("processes", PROCESS, "the server itself")
         return CpuNeed(
             tokens=tokens,
             concurrency=concurrency,
             batch=self._batch(self._length(tokens, concurrency)),
-            terms=(*terms, prompts, process),
+            terms=(*terms, *self._checkpoints(tokens, concurrency), prompts, process),
             cache_bytes=terms[1].bytes,
         )
+
+    def ram_of_checkpoints(self, tokens: int, slots: int) -> int:
+        """Bytes of RAM for checkpoints, wherever the layers are; 0 where sizes are unknown."""
+        try:
+            return sum(term.bytes for term in self._checkpoints(tokens, slots))
+        except Refusal:
+            return 0
 
     def ram_of_layers(self, tokens: int, slots: int) -> int:
         """Bytes of RAM for the layers that stay off the accelerators, and for the input."""
@@ -265,8 +286,26 @@ class GgufMemory:
     def _cache_type(self, part: str) -> str:
         return self._arguments.value(*CACHE_TYPES[part]) or CACHE_TYPE
 
+    def _checkpoints(self, tokens: int, slots: int) -> Iterator[Term]:
+        """What layers with a window or a state keep of earlier moments, to go back to."""
+        kept, length = self._kept, self._length(tokens, slots)
+        stated = self._arguments.whole_number(*CHECKPOINT_NAMES)
+        number, window = CHECKPOINTS if stated is None else stated, min(length, kept.window)
+        if kept.whole or not number or all(kind == Keeps.ALL for kind in kept.kinds):
+            return
+        size = ceil(sum(self._caches({Keeps.WINDOW: window}))) + window * CELL
+        reason = f"{slots} x {number} moments x {size} B: --ctx-checkpoints"
+        yield Term.estimate("checkpoints", slots * number * size, reason)
+
     def _layer_caches(self, tokens: int, slots: int) -> list[float]:
         """Bytes of the cache of each layer."""
+        kept, length = self._kept, self._length(tokens, slots)
+        windowed = kept.windowed(length, self._batch(length).tokens)
+        caches = self._caches({Keeps.ALL: length, Keeps.WINDOW: windowed})
+        return [slots * each for each in caches]
+
+    def _caches(self, cells: Mapping[Keeps, int]) -> list[float]:
+        """Bytes that each layer keeps for one slot: its state, or these tokens of its kind."""
         layers, heads = self._number("block_count"), self._key_heads
         heads = [*heads, *[max(heads)] * layers][:layers]
         if ENCODER in self._header.architecture:
@@ -278,11 +317,9 @@ class GgufMemory:
             if kind not in ELEMENT_BYTES:
                 raise unknown(f"the size of the cache type {kind} is not known")
             each += (self._optional(f"attention.{key}_length") or width) * ELEMENT_BYTES[kind]
-        kept, length = self._kept, self._length(tokens, slots)
-        windowed = kept.windowed(length, self._batch(length).tokens)
-        cells = {Keeps.ALL: length, Keeps.WINDOW: windowed, Keeps.STATE: 0}
+        kept = self._kept
         return [
-            slots * (cells[kind] * number * each + kept.state_bytes * (kind == Keeps.STATE))
+            kept.state_bytes if kind == Keeps.STATE else cells.get(kind, 0) * number * each
             for kind, number in zip(kept.kinds, heads, strict=True)
         ]
 
@@ -351,6 +388,16 @@ class DraftMemory(GgufMemory):
 
     def _cache_type(self, part: str) -> str:  # noqa: ARG002
         return CACHE_TYPE
+
+
+def prompt_cache(arguments: EngineArguments) -> int:
+    """Bytes of RAM for the beginnings of prompts.
+
+    Raises:
+        Failure: `BAD_SPEC` when the user's size is no number of MiB, or sets no limit.
+    """
+    stated = arguments.whole_number(*PROMPTS)
+    return PROMPT_CACHE if stated is None else stated * MIB
 
 
 def gguf_memory(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -> GgufMemory:

@@ -15,7 +15,7 @@ from moorage.models.pin import AssetRole
 from moorage.models.profile import ModelProfile
 from moorage.models.source import Companion
 from moorage.placement.parallelism import Parallelism, stated_parallelism
-from moorage.spec import Distributed, EngineName, EngineSpec, Mode, ModelSpec, RuntimeName
+from moorage.spec import Distributed, EngineName, EngineSpec, Mode, ModelSpec, Policy, RuntimeName
 
 SAFETENSORS = "safetensors"
 
@@ -55,6 +55,12 @@ class EngineTraits(ABC):
 
     offloads_layers: ClassVar[bool] = False
     """Whether some layers of a model can stay in RAM while the others are on accelerators."""
+
+    ram_options: ClassVar[Mapping[str, str]] = {}
+    """Options that keep bytes in RAM by no rule known here, with what they keep.
+
+    Names of one option stand in one text.
+    """
 
     adapter_format: ClassVar[str] = SAFETENSORS
     """Format of the LoRA adapters that it loads."""
@@ -195,6 +201,26 @@ def require_format(engine: EngineTraits, profile: ModelProfile) -> None:
             f"engine.name: {engine.name} does not load {profile.format} weights, only {able}",
             suggestion="Choose another engine, or a source with such weights (see `files`).",
         )
+
+
+def require_counted_ram(engine: EngineTraits, spec: ModelSpec) -> None:
+    """Raise `BAD_SPEC` for options that keep an unknown amount in RAM, unless RAM is stated.
+
+    The kernel would end the engine, or its neighbours, once the host has no RAM left. The policy
+    `baseline` counts no RAM either.
+    """
+    if spec.placement.ram != "auto" or spec.placement.policy == Policy.BASELINE:
+        return
+    for names, kept in engine.ram_options.items():
+        first, *others = names.split()
+        values = spec.engine.arguments.values(first, *others)
+        if values is not None and values != ("0",):
+            raise Failure(
+                Cause.BAD_SPEC,
+                f"engine.args: {first} keeps {kept} in RAM, and no rule says how much",
+                suggestion="Reserve it on each host with `placement.ram`, or leave it out."
+                " `memory.claim` says what each accelerator still takes.",
+            )
 
 
 ADAPTER_ADVICE = {

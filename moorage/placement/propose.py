@@ -16,6 +16,7 @@ from moorage.placement.engine import (
     refuse_owned_arguments,
     refuse_owned_variables,
     require_configured,
+    require_counted_ram,
     require_format,
     require_mode,
 )
@@ -70,6 +71,7 @@ def propose(
     engine, origin, why = choose_engine(spec, profile, fleet, engines)
     require_format(engine, profile)
     require_mode(engine, spec, profile.mode)
+    require_counted_ram(engine, spec)
     request = request_for(subject, engine, fleet)
     first = _place_with_engine(request, fleet, running, origin, why)
     if first.fits:

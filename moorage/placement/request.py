@@ -36,6 +36,7 @@ class Request:
         images: Finds the hosts that have its image.
         joined_by: The mechanism that joins its hosts, if it spans several.
         ram_of_layers: Bytes of RAM for layers that are not on its accelerators.
+        ram_of_checkpoints: Bytes of RAM for earlier states of its context.
         layers: Layers on its accelerators; 0 = all.
         shares_image_with: The hardware of a container of the same release; None = there is none
             yet.
@@ -50,6 +51,7 @@ class Request:
     stated: Parallelism | None = None
     tensor_divisors: Mapping[str, int] = field(default_factory=dict)
     ram_of_layers: int = 0
+    ram_of_checkpoints: int = 0
     layers: int = 0
     shares_image_with: Hardware | None = None
 
@@ -124,7 +126,8 @@ class Request:
 
     def ram_for(self, accelerator_type: str, claimed: int) -> int:
         """Bytes of RAM that go with `claimed` bytes of accelerators of a type on one host."""
-        ram = self.ram + self.ram_of_layers + self.engine.ram_asleep(self.spec, self.profile)
+        ram = self.ram + self.ram_of_layers + self.ram_of_checkpoints
+        ram += self.engine.ram_asleep(self.spec, self.profile)
         return ram + self.engine.ram_on_accelerators(self.spec, accelerator_type, claimed)
 
     @property
@@ -204,7 +207,11 @@ def request_for(
     if by_baseline_rules(spec):
         # Raise for sizes that contradict each other or the model.
         read_terms(spec, subject.profile, subject.adapter_bytes)
-    demand = subject.demand(engine, fleet)
+    demand, memory = subject.demand(engine, fleet), subject.memory
+    checkpoints = 0
+    if engine.offloads_layers and isinstance(memory, GgufMemory):
+        wanted = demand.request
+        checkpoints = memory.ram_of_checkpoints(wanted.context, wanted.concurrency)
     request = Request(
         subject=subject,
         engine=engine,
@@ -214,6 +221,7 @@ def request_for(
         joined_by=engine.joined_by(spec),
         stated=engine.parallelism(spec),
         tensor_divisors=engine.tensor_divisors(spec),
+        ram_of_checkpoints=checkpoints,
     )
     _require_possible(request)
     return request

@@ -8,14 +8,16 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.adapters.sources.local import LocalSource
+from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB, MIB
-from moorage.memory.gguf import GgufMemory, Loaded, gguf_memory
+from moorage.memory.gguf import GgufMemory, Loaded, gguf_memory, prompt_cache
 from moorage.memory.gguf_header import GgufHeader
 from moorage.memory.need import CpuNeed, MemoryQuery, Need
 from moorage.memory.sizing import most
@@ -120,6 +122,23 @@ def test_a_draft_model_takes_what_the_server_logs(
     assert abs(predicted - found) <= 0.02 * found
 
 
+@pytest.mark.process
+def test_checkpoints_take_what_the_server_logs(tiny_llama: Path, tmp_path: Path) -> None:
+    sizes = "num_hidden_layers=12 sliding_window=512"
+    path = made(tiny_llama, tmp_path / "model.gguf", "gemma3", sizes)
+    options = "--ctx-checkpoints 3 --checkpoint-min-step 512"
+    need = memory_of(path, options).cpu_need(tokens=4096, concurrency=2)
+    assert isinstance(need, CpuNeed)
+    (predicted,) = (term.bytes for term in need.terms if term.name == "checkpoints")
+
+    prompt = "sea ship wind " * 400
+    log = logged(path, f"-c 8192 -np 2 {options}", prompt)
+    found = re.findall(r"created context checkpoint . of 3 .*size = *([\d.]+) MiB", log)
+    assert len(found) >= 2
+    each = predicted / 2 / 3
+    assert all(0.98 * each <= float(size) * MIB <= each + ROUNDING for size in found)
+
+
 SIZES = {
     "block_count": 2,
     "embedding_length": 64,
@@ -183,10 +202,10 @@ def asset_of(path: Path) -> Asset:
     return Asset(role=AssetRole.MODEL, name="tiny", source=f"file://{path}")
 
 
-def logged(path: Path, arguments: str) -> str:
-    """What the server logs until it listens."""
-    module = "moorage.adapters.engines.llama_server"
-    words = ["--model", path, "--port", free_port(), "--verbosity", "4", "--no-warmup"]
+def logged(path: Path, arguments: str, prompt: str = "") -> str:
+    """What the server logs until it listens, and while it continues the prompt."""
+    module, port = "moorage.adapters.engines.llama_server", free_port()
+    words = ["--model", path, "--port", port, "--verbosity", "4", "--no-warmup"]
     command = [sys.executable, "-m", module, *map(str, words), *arguments.split()]
     server = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
@@ -198,7 +217,11 @@ def logged(path: Path, arguments: str) -> str:
             lines.append(line)
             if "listening on http" in line:
                 break
-    server.kill()
+        if prompt:
+            body = {"prompt": prompt, "n_predict": 1}
+            httpx.post(f"http://127.0.0.1:{port}/completion", json=body, timeout=120)
+        server.kill()
+        lines += output
     server.wait()
     return "".join(lines)
 
@@ -312,6 +335,60 @@ def test_accelerators_share_whole_layers(
     assert found["weights"] == pytest.approx(weights, abs=2)
     assert found["kv_cache"] == layers * LAYER_CACHE
     assert found["lora"] == pytest.approx(adapters, abs=2)
+
+
+WINDOWED = {**SIZES, "block_count": 12, "attention.sliding_window": 512}
+STATEFUL = {
+    **SIZES,
+    "block_count": 8,
+    "ssm.inner_size": 64,
+    "ssm.state_size": 16,
+    "ssm.conv_kernel": 4,
+    "ssm.group_count": 2,
+}
+WINDOW = 10 * 512 * LAYER_CACHE // 4096 + 512 * 16
+"""Bytes that the ten layers with a window keep, and 16 for each of its tokens."""
+
+STATE = 6 * (3 * (64 + 2 * 2 * 16) + 16 * 64) * 4
+"""Bytes of the states of six layers: the last inputs of the convolution, and the state."""
+
+
+@pytest.mark.parametrize(
+    ("architecture", "sizes", "arguments", "ram"),
+    [
+        ("gemma3", WINDOWED, "", 3 * 2 * WINDOW),
+        ("gemma3", WINDOWED, "--ctx-checkpoints 32", 3 * 32 * WINDOW),
+        ("gemma3", WINDOWED, "--swa-checkpoints 0", 0),
+        ("gemma3", WINDOWED, "--swa-full", 0),
+        ("qwen3next", STATEFUL, "", 3 * 2 * STATE),
+        ("llama", SIZES, "", 0),
+        ("gemma3", {"block_count": 12}, "", 0),
+    ],
+)
+def test_layers_that_forget_keep_checkpoints_in_ram(
+    architecture: str, sizes: dict[str, int], arguments: str, ram: int
+) -> None:
+    header = GgufHeader(sizes, 8 * GIB, architecture=architecture)
+    memory = GgufMemory(header, parse_words(tuple(arguments.split())))
+    assert memory.ram_of_checkpoints(4096, 3) == ram
+
+
+@pytest.mark.parametrize(
+    ("arguments", "size"),
+    [("", 512 * MIB), ("--cache-ram 8192", 8 * GIB), ("-cram 0", 0)],
+)
+def test_beginnings_of_prompts_take_what_the_user_says(arguments: str, size: int) -> None:
+    words = parse_words(tuple(arguments.split()))
+    assert prompt_cache(words) == size
+    need = GgufMemory(GgufHeader(SIZES, GIB), words).cpu_need(tokens=512)
+    assert isinstance(need, CpuNeed)
+    assert [term.bytes for term in need.terms if term.name == "prompt_cache"] == [size]
+
+
+def test_beginnings_of_prompts_need_a_limit() -> None:
+    with pytest.raises(Failure, match="--cache-ram") as caught:
+        prompt_cache(parse_words(("--cache-ram", "-1")))
+    assert caught.value.cause is Cause.BAD_SPEC
 
 
 @pytest.mark.parametrize("sizes", [SIZES, {"block_count": 2}])

@@ -13,6 +13,7 @@ from moorage.models.source import WeightSummary
 from moorage.placement.engine import (
     require_adapter_format,
     require_configured,
+    require_counted_ram,
     require_format,
     require_mode,
 )
@@ -44,6 +45,39 @@ def require(wish: dict[str, Any], default: str = "1.10") -> None:
     versions = EngineVersions.model_validate({"default_version": default, "versions": ACME})
     spec = a_spec(engine={"name": "custom", "custom": "acme", **wish})
     require_configured(spec.engine, a_fleet(a_host(engines={"acme": versions})))
+
+
+@pytest.mark.parametrize(
+    ("engine", "argument", "kept"),
+    [
+        ("vllm", "--cpu-offload-gb 10", "weights of each rank"),
+        ("triton", "--offload-group-size=8", "layers of each rank"),
+        ("sglang", "--enable-hicache", "an extended KV cache"),
+        ("llama.cpp", "-ncmoe 12", "experts of some layers"),
+        ("llama.cpp", "-ot exps=CPU", "the tensors that it names"),
+        ("llama.cpp", "--no-kv-offload", "the KV cache"),
+    ],
+)
+def test_an_option_that_keeps_an_unknown_amount_in_ram_needs_stated_ram(
+    engine: str, argument: str, kept: str
+) -> None:
+    wish = {"name": engine, "args": [argument]}
+    traits = ENGINES[EngineName(engine)]
+    with pytest.raises(Failure, match=f"keeps {kept} in RAM") as caught:
+        require_counted_ram(traits, a_spec(engine=wish))
+    assert caught.value.cause is Cause.BAD_SPEC
+    assert "`placement.ram`" in caught.value.suggestion
+    for placement in ({"ram": "32GiB"}, {"policy": "baseline"}):
+        require_counted_ram(traits, a_spec(engine=wish, placement=placement))
+
+
+@pytest.mark.parametrize(
+    ("engine", "argument"),
+    [("vllm", "--cpu-offload-gb 0"), ("llama.cpp", "--kv-offload"), ("llama.cpp", "-ncmoe 0")],
+)
+def test_an_option_that_keeps_nothing_there_is_free(engine: str, argument: str) -> None:
+    spec = a_spec(engine={"name": engine, "args": [argument]})
+    require_counted_ram(ENGINES[EngineName(engine)], spec)
 
 
 @pytest.mark.parametrize(

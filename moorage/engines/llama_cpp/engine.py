@@ -19,11 +19,24 @@ from moorage.engines.llama_cpp.companions import (
     draft_flags,
     draft_refusal,
 )
-from moorage.engines.llama_cpp.options import ALIASES, RULES, RULES_OF_WHEEL, build_of
+from moorage.engines.llama_cpp.options import (
+    ALIASES,
+    RAM_OPTIONS,
+    RULES,
+    RULES_OF_WHEEL,
+    build_of,
+)
 from moorage.engines.request import LaunchRequest
 from moorage.engines.schema.argument import Rules
 from moorage.engines.seat import cores
-from moorage.memory.gguf import BATCH, CELLS, PROCESS, PROMPT_CACHE
+from moorage.memory.gguf import (
+    BATCH,
+    CELLS,
+    CHECKPOINTS,
+    PROCESS,
+    PROMPT_CACHE,
+    prompt_cache,
+)
 from moorage.memory.stated_options import wanted_concurrency
 from moorage.models.files import GGUF, model_file, projector_file
 from moorage.models.gguf_config import lacks_pooling
@@ -63,6 +76,7 @@ class LlamaCpp(Engine):
     aliases = ALIASES
     argument_rules = RULES
     planned_by_version = True
+    ram_options = RAM_OPTIONS
     adapter_format = GGUF
     divides_heads = False
     offloads_layers = True
@@ -83,7 +97,7 @@ class LlamaCpp(Engine):
 
     def ram_on_accelerators(self, spec: ModelSpec, accelerator_type: str, claimed: int) -> int:
         """RAM of the server and its prompt cache."""
-        return PROMPT_CACHE + PROCESS
+        return prompt_cache(spec.engine.arguments) + PROCESS
 
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """The program and the model's file, then the flags derived from spec, seat and mode."""
@@ -138,6 +152,7 @@ def _derived(request: LaunchRequest) -> tuple[Flag, ...]:
         *_mode(request.profile),
         *_batch(request),
         derived_flag("its share of the claim", "--cache-ram", str(PROMPT_CACHE // MIB)),
+        derived_flag("of each slot, as claimed", "--ctx-checkpoints", str(CHECKPOINTS)),
         default_flag("requests in flight and tokens are read there", "--metrics"),
         default_flag("no page of a foreign site may ask the model", "--cors-origins", "localhost"),
         default_flag("sizes in the log are kept with the release", "--verbosity", "4"),

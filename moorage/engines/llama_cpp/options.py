@@ -78,6 +78,18 @@ OVERRIDING = {
 }
 """Options that override a field of the spec."""
 
+RAM_OPTIONS = {
+    "--cpu-moe -cmoe": "the experts",
+    "--n-cpu-moe -ncmoe": "experts of some layers",
+    "--override-tensor -ot": "the tensors that it names",
+    "--spec-draft-cpu-moe --cpu-moe-draft -cmoed": "experts of the draft model",
+    "--spec-draft-n-cpu-moe --spec-draft-ncmoe --n-cpu-moe-draft -ncmoed": "experts of the draft",
+    "--spec-draft-override-tensor --override-tensor-draft -otd": "tensors of the draft model",
+    "--no-kv-offload -nkvo": "the KV cache",
+    "--no-mmproj-offload": "the projector",
+}
+"""Options that keep bytes in RAM which the claim counts on the accelerators."""
+
 RULES = Rules(
     title="llama-server",
     extracted_as=EngineName.LLAMA_CPP,

@@ -19,7 +19,7 @@ from moorage.engines.sglang.distributed import (
     divisors,
     parallelism,
 )
-from moorage.engines.sglang.options import ALIASES, RESERVED_OPTIONS
+from moorage.engines.sglang.options import ALIASES, RAM_OPTIONS, RESERVED_OPTIONS
 from moorage.engines.sglang.refusals import refusal_of
 from moorage.engines.updates import AdapterUpdates
 from moorage.models.profile import ModelProfile
@@ -49,6 +49,7 @@ class Sglang(Engine):
     lists_models = True
     busy = IN_FLIGHT
     aliases = ALIASES
+    ram_options = RAM_OPTIONS
     features = frozenset({"speculative", "lora", "lora_updates"})
     updates: ClassVar[AdapterUpdates | None] = AdapterUpdates(
         load="/load_lora_adapter", unload="/unload_lora_adapter"

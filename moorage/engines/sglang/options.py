@@ -34,6 +34,14 @@ ALIASES: dict[str, tuple[str, ...]] = {
 }
 """Other names of options (`arg_groups/fields`, SGLang 0.5.23)."""
 
+RAM_OPTIONS = {
+    "--enable-hierarchical-cache --enable-hicache": "an extended KV cache",
+    "--cpu-offload-gb": "weights of each rank",
+    "--offload-group-size": "layers of each rank",
+    "--ple-offload-embedding": "embeddings of the layers",
+}
+"""Options that keep bytes in RAM for which there is no rule."""
+
 ADDRESS = "moorage decides how the engine is reached, and asks it there"
 MEETING = "moorage gives every host its part"
 PLAIN_HTTP = "moorage proves readiness over plain HTTP; what ends TLS stands in front of it"

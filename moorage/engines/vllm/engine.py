@@ -3,10 +3,9 @@
 from collections.abc import Iterable
 from typing import ClassVar
 
-from moorage.common.failures import Cause, Failure
+from moorage.common.failures import Failure
 from moorage.common.units import GIB
 from moorage.common.values import Origin
-from moorage.engines.api_key import is_exposed, requires_key
 from moorage.engines.base import Busy, Engine
 from moorage.engines.command_line import named_server_flags
 from moorage.engines.companions import base_warnings
@@ -22,7 +21,7 @@ from moorage.engines.vllm.arguments import (
     derived_flags,
     eager_flags,
 )
-from moorage.engines.vllm.causes import LOG_CAUSES, SOUND_PACKAGES
+from moorage.engines.vllm.causes import LOG_CAUSES
 from moorage.engines.vllm.companions import memory_arguments, update_variables, update_warnings
 from moorage.engines.vllm.distributed import is_headless, wanted_executor, words_without_server
 from moorage.engines.vllm.engine_caches import (
@@ -40,7 +39,22 @@ from moorage.engines.vllm.environment import (
     without_overridden,
 )
 from moorage.engines.vllm.launch_facts import by_baseline, is_clustered
-from moorage.engines.vllm.options import ALIASES, REMOVED_OPTIONS, RESERVED_OPTIONS
+from moorage.engines.vllm.notices import (
+    API_KEY,
+    CPU_CACHE,
+    cpu_cache_refusal,
+    dev_mode_refusal,
+    exposure_warnings,
+    picture_warnings,
+    ranking_warnings,
+    sound_warnings,
+)
+from moorage.engines.vllm.options import (
+    ALIASES,
+    RAM_OPTIONS,
+    REMOVED_OPTIONS,
+    RESERVED_OPTIONS,
+)
 from moorage.engines.vllm.ray_cluster import (
     ray_containers,
     spanning_refusal,
@@ -48,7 +62,6 @@ from moorage.engines.vllm.ray_cluster import (
 )
 from moorage.engines.vllm.recovery import remedy_for
 from moorage.engines.vllm.sleep import (
-    DEV_MODE,
     FIELD,
     WEIGHTS_IN_RAM,
     bytes_asleep,
@@ -63,85 +76,7 @@ from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
 from moorage.readiness.diagnosis import LogCause
 from moorage.readiness.engine_facts import read_measured
-from moorage.spec import EngineName, Mode, ModelSpec, Policy
-
-API_KEY = "VLLM_API_KEY"
-
-
-def dev_mode_refusal(request: LaunchRequest) -> Failure | None:
-    """Refuse development paths beyond loopback, because the API key does not guard them.
-
-    In development mode vLLM 0.32 serves `/sleep`, `/collective_rpc`, `/reset_prefix_cache`,
-    `/server_info` and others, outside the prefixes that its key guards
-    (`middleware/authenticate.py`).
-
-    Returns:
-        `BAD_SPEC`; None if no other machine reaches these paths.
-    """
-    if not (_in_dev_mode(request) and is_exposed(request)):
-        return None
-    field = FIELD if request.spec.sleep_level else DEV_MODE
-    return Failure(
-        Cause.BAD_SPEC,
-        f"{field}: everybody who reaches {request.host.bind} on {request.host.name} could put"
-        " the engine to sleep and call its workers; its API key does not guard these paths",
-        suggestion=f"Leave {field} out, or use a host of the fleet whose `bind` is 127.0.0.1.",
-    )
-
-
-def exposure_warnings(request: LaunchRequest) -> tuple[str, ...]:
-    """Warnings about development paths, and about a server without a key."""
-    warnings = []
-    if _in_dev_mode(request):
-        warnings.append(
-            f"{DEV_MODE}: everybody on {request.host.name} can put the engine to sleep and call its"
-            " workers; its API key does not guard these paths"
-        )
-    if is_exposed(request) and not requires_key(request, API_KEY):
-        warnings.append(
-            f"the engine answers everybody who reaches {request.host.bind} on"
-            f" {request.host.name}; `secrets: {{{API_KEY}: NAME}}` makes it ask for a key"
-        )
-    return tuple(warnings)
-
-
-def picture_warnings(request: LaunchRequest) -> tuple[str, ...]:
-    """A warning if the share leaves no room for reading pictures, whose memory is not estimated.
-
-    A share that the user states, or all that is free, has room: vLLM makes the cache smaller.
-    """
-    spec, args, need = request.spec, request.spec.engine.arguments, request.seat.need
-    if need is None or need.cache is None or not request.profile.vision_heads:
-        return ()
-    stated = spec.memory.activation is not None or need.stated is not None
-    roomy = spec.placement.policy != Policy.FITTED or args.has("--gpu-memory-utilization")
-    if stated or roomy or args.switch("--language-model-only"):
-        return ()
-    return (
-        "the claim does not count what the encoder takes while it reads a picture: if the cache"
-        " becomes too small, state a larger `memory.activation`",
-    )
-
-
-def sound_warnings(request: LaunchRequest) -> tuple[str, ...]:
-    """A warning about sound packages, which official images omit because of their licences."""
-    engine = request.spec.engine
-    stated = engine.image or engine.packages or not request.in_container
-    if stated or request.profile.mode != Mode.TRANSCRIPTION:
-        return ()
-    return (f"official images cannot read sound: {SOUND_PACKAGES} adds what they lack",)
-
-
-def _in_dev_mode(request: LaunchRequest) -> bool:
-    """Whether development mode is on: a whole number except 0 (`envs.py`) or unreadable value."""
-    if request.spec.sleep_level or DEV_MODE in request.spec.secrets:
-        return True
-    written = request.spec.engine.env.get(DEV_MODE, "0")
-    try:
-        return int(written) != 0
-    except ValueError:
-        return True
-
+from moorage.spec import EngineName, Mode, ModelSpec
 
 CPU_LEAST_CACHE = 1 * GIB
 CPU_CONTEXTS = 2
@@ -176,6 +111,7 @@ class Vllm(Engine):
         *("/classify", "/detokenize", "/pooling", "/rerank", "/score", "/tokenize"),
         "/v2/rerank",
     )
+    ram_options = RAM_OPTIONS
     argument_rules = Rules(
         title="vLLM",
         reserved=RESERVED_OPTIONS,
@@ -244,7 +180,7 @@ class Vllm(Engine):
         return (
             *OFFLINE,
             variable("VLLM_TARGET_DEVICE", "cpu", "placed on CPU", Origin.DERIVED),
-            variable("VLLM_CPU_KVCACHE_SPACE", str(space), reason, Origin.DERIVED),
+            variable(CPU_CACHE, str(space), reason, Origin.DERIVED),
             *cache_variables(request),
             *without_overridden(request, host_variables(request)),
             *later,
@@ -263,8 +199,9 @@ class Vllm(Engine):
         return ray_containers(request, own) if is_clustered(request) else (own,)
 
     def refusal(self, request: LaunchRequest) -> Failure | None:
-        """Refuses impossible sleep, exposed development mode, and hosts that cannot be joined."""
-        return sleep_refusal(request) or dev_mode_refusal(request) or spanning_refusal(request)
+        """Refuses impossible sleep, open development mode, unclaimed caches, unjoinable hosts."""
+        reasons = (sleep_refusal, dev_mode_refusal, spanning_refusal, cpu_cache_refusal)
+        return next(filter(None, (reason(request) for reason in reasons)), None)
 
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
         """Warnings about the cache, adapters, exposure, sound, pictures and hosts of a replica."""
@@ -275,6 +212,7 @@ class Vllm(Engine):
             *(exposure_warnings(request) if request.leads else ()),
             *sound_warnings(request),
             *picture_warnings(request),
+            *ranking_warnings(request),
             *spanning_warnings(request),
         )
 

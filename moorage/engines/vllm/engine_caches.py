@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 
+from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
 from moorage.common.values import Origin
 from moorage.common.versions import at_least
@@ -16,8 +17,10 @@ from moorage.engines.launch import Mount
 from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.launch_facts import version_of
 from moorage.memory.option_names import LMCACHE, LMCACHE_TYPES
+from moorage.placement.parallelism import Parallelism, stated_parallelism
 from moorage.placement.placement import CPU
 from moorage.spec import EngineName, ExtendedCacheSpec, ModelSpec
+from moorage.spec.arguments import EngineArguments
 
 INSIDE = "/cache"
 """Path of the cache folder in a container."""
@@ -122,6 +125,10 @@ def _digits(parts: list[object]) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
 
 
+SIZE = "--kv-offloading-size"
+MOST_GIB = 1 << 20
+"""Largest size: more RAM than any host has."""
+
 SEED = variable("PYTHONHASHSEED", "0", "all processes have to know a block by the same hash")
 CONNECTOR = f'{{"kv_connector":"{LMCACHE}","kv_role":"kv_both"}}'
 
@@ -165,9 +172,32 @@ def offload_warnings(request: LaunchRequest) -> Iterator[str]:
 
 
 def ram_of_cache(spec: ModelSpec, accelerator_type: str, claimed: int) -> int:
-    """Bytes of RAM that the extended cache takes on a host; 0 = no extended cache."""
+    """Bytes of RAM that extended caches take on a host: the field's, and vLLM's own."""
     cache = _extended_cache(spec, accelerator_type)
-    return _ram_on_host(cache, claimed) if cache else 0
+    return (_ram_on_host(cache, claimed) if cache else 0) + _ram_of_option(spec.engine.arguments)
+
+
+def _ram_of_option(arguments: EngineArguments) -> int:
+    """Bytes of vLLM's own cache in RAM: all ranks of a copy of the model share its size.
+
+    Raises:
+        Failure: `BAD_SPEC` when the size is no number of GiB.
+    """
+    stated = arguments.value(SIZE)
+    if stated in (None, "None"):
+        return 0
+    try:
+        size = float(stated or "")
+    except ValueError:
+        size = -1
+    if not 0 <= size <= MOST_GIB:
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"engine.args: {SIZE} {(stated or '')[:60]} is no number of GiB",
+            suggestion=f"Write `{SIZE} 8`, or use `extended_kv_cache`.",
+        )
+    sizes = stated_parallelism(arguments) or Parallelism()
+    return int(size * GIB) * (sizes.data_local or sizes.data)
 
 
 def _extended_cache(spec: ModelSpec, accelerator_type: str) -> ExtendedCacheSpec | None:

@@ -91,6 +91,12 @@ REFUSED_OPTIONS: dict[str, ReservedOption] = {
     },
 }
 
+RAM_OPTIONS = {
+    "--cpu-offload-gb": "weights of each rank",
+    "--offload-group-size": "layers of each rank",
+}
+"""Options that keep bytes in RAM which the claim counts on the accelerators."""
+
 OPTIONS_OF_FIELDS: dict[str, tuple[str, ...]] = {
     "context": ("--max-model-len",),
     "mode": ("--runner", "--convert", "--task"),

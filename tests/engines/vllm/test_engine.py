@@ -1,19 +1,23 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from moorage.common.failures import Cause, Failure
+from moorage.common.units import GIB
 from moorage.engines.api_key import key_name, key_secret
 from moorage.engines.launch import LaunchPlan
+from moorage.engines.vllm.notices import cpu_cache_refusal, ranking_warnings
 from moorage.inventory.snapshot import Program
 from moorage.placement.role import Role
 from moorage.spec import EngineName, Mode
-from tests.builders import ON_CPU, a_host, an_image
+from tests.builders import ON_CPU, a_host, a_profile, an_image
 from tests.engines.plan_cases import CASES
 from tests.engines.planning import planned
+from tests.engines.vllm import requests
 
 DEV_MODE = "VLLM_SERVER_DEV_MODE"
 INSTALLED = Program(engine=EngineName.VLLM, path="/opt/vllm/bin/vllm", version="0.32.0")
@@ -129,3 +133,46 @@ def test_official_images_cannot_read_sound(
 ) -> None:
     plan = planned({"engine": engine}, a_host(), an_image(), mode=mode)
     assert any("cannot read sound" in warning for warning in plan.warnings) is warned
+
+
+ON_CPU_WITH_CACHE = {"accelerator_type": "cpu", "accelerators": (), "accelerator_bytes": ()}
+
+
+@pytest.mark.parametrize(
+    ("stated", "placement", "refused"),
+    [
+        ("4", ON_CPU, False),
+        ("5", ON_CPU, True),
+        ("40", {**ON_CPU, "ram": "64GiB"}, False),
+        ("much", ON_CPU, False),  # vLLM says so itself
+    ],
+)
+def test_a_larger_cache_on_cpu_than_was_claimed_is_refused(
+    stated: str, placement: dict[str, Any], refused: bool
+) -> None:
+    request = requests.a_request(
+        engine={"env": {"VLLM_CPU_KVCACHE_SPACE": stated}},
+        placement=placement,
+        seat={**ON_CPU_WITH_CACHE, "cache_bytes": 4 * GIB},
+    )
+    refusal = cpu_cache_refusal(request)
+    assert bool(refusal) is refused
+    assert refusal is None or "`placement.ram`" in refusal.suggestion
+
+
+@pytest.mark.parametrize(
+    ("architecture", "arguments", "warned"),
+    [
+        ("Qwen3ForCausalLM", [], True),
+        ("Qwen3ForCausalLM", ["--convert classify"], False),
+        ("Qwen3ForSequenceClassification", [], False),
+    ],
+)
+def test_a_language_model_that_is_to_rank_needs_a_classifier(
+    architecture: str, arguments: list[str], warned: bool
+) -> None:
+    request = requests.a_request(*arguments)
+    profile = a_profile(mode=Mode.RERANKING, architectures=(architecture,))
+    warnings = ranking_warnings(replace(request, profile=profile))
+    assert bool(warnings) is warned
+    assert all('"Qwen3ForSequenceClassification"' in warning for warning in warnings)

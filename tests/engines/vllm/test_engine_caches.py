@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
 from moorage.engines.request import LaunchRequest
 from moorage.engines.transformers.engine import Transformers
@@ -211,3 +212,29 @@ def test_a_seat_has_to_claim_the_ram_of_its_cache(
     spec = a_spec(extended_kv_cache=wish)
     assert Vllm().ram_on_accelerators(spec, kind, 10 * GIB) == ram
     assert Transformers().ram_on_accelerators(spec, kind, 10 * GIB) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "ram"),
+    [
+        ("--kv-offloading-size 8", 8 * GIB),
+        ("--kv-offloading-size=0.5", GIB // 2),
+        ("--kv-offloading-size 8 --data-parallel-size 4", 32 * GIB),
+        (
+            "--kv-offloading-size 8 --data-parallel-size 4 --data-parallel-size-local 2",
+            16 * GIB,
+        ),
+        ("--kv-offloading-size 8 --tensor-parallel-size 4", 8 * GIB),
+        ("--kv-offloading-size None", 0),
+    ],
+)
+def test_it_claims_the_ram_of_vllms_own_cache_too(words: str, ram: int) -> None:
+    assert Vllm().ram_on_accelerators(a_spec(engine={"args": [words]}), "cuda", GIB) == ram
+
+
+@pytest.mark.parametrize("size", ["much", "-1", "nan", "1e300"])
+def test_a_size_of_vllms_own_cache_that_is_none_is_refused(size: str) -> None:
+    spec = a_spec(engine={"args": [f"--kv-offloading-size={size}"]})
+    with pytest.raises(Failure, match="is no number of GiB") as caught:
+        Vllm().ram_on_accelerators(spec, "cuda", GIB)
+    assert caught.value.cause is Cause.BAD_SPEC
