@@ -80,7 +80,10 @@ def _even(
 ) -> Candidate | None:
     """A candidate of `hosts` hosts with the same number of accelerators each."""
     for count, split in _even_splits(request, depths.most, hosts):
-        full, least = request.demand.full(kind, split), request.demand.least(kind, split)
+        least = request.demand.least(kind, split)
+        if isinstance(least, Refusal) or least.bytes > kind.total:
+            continue
+        full = request.demand.full(kind, split)
         for allocation, is_full in ((full, True), (least, False)):
             if isinstance(allocation, Refusal) or allocation.bytes > kind.total:
                 continue

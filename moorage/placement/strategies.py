@@ -13,7 +13,7 @@ from moorage.placement.candidates import (
     tightest,
     within_ram,
 )
-from moorage.placement.demand import Split
+from moorage.placement.demand import Allocation, Split
 from moorage.placement.links import join_refusal
 from moorage.placement.many_hosts import many_hosts
 from moorage.placement.request import Request
@@ -58,16 +58,19 @@ def one_host(request: Request, views: Sequence[HostView]) -> list[Candidate]:
         bounds: dict[AcceleratorKind, tuple[int, int]] = {}
         for kind in (kind for kind, most in largest.items() if layout.count <= most):
             nowhere = kind.total + 1  # more than any accelerator of the kind has
-            least, full = (
-                nowhere if isinstance(one, Refusal) else one.bytes
-                for one in (demand.least(kind, layout.split), demand.full(kind, layout.split))
-            )
+            least = full = _bytes(demand.least(kind, layout.split), nowhere)
+            if least < nowhere:
+                full = _bytes(demand.full(kind, layout.split), nowhere)
             bounds[kind] = (least, full)
         # Read the hosts only if an empty accelerator would have room.
         possible = any(needed <= kind.total for kind, (needed, _) in bounds.items())
         if possible and (candidates := _candidates(request, views, layout, bounds)):
             return candidates
     return []
+
+
+def _bytes(allocation: Allocation | Refusal, nowhere: int) -> int:
+    return nowhere if isinstance(allocation, Refusal) else allocation.bytes
 
 
 def _candidates(

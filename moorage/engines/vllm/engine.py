@@ -45,7 +45,6 @@ from moorage.engines.vllm.notices import (
     cpu_cache_refusal,
     dev_mode_refusal,
     exposure_warnings,
-    picture_warnings,
     ranking_warnings,
     sound_warnings,
 )
@@ -76,7 +75,26 @@ from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
 from moorage.readiness.diagnosis import LogCause
 from moorage.readiness.engine_facts import read_measured
-from moorage.spec import EngineName, Mode, ModelSpec
+from moorage.spec import EngineName, Mode, ModelSpec, Policy
+
+
+def picture_warnings(request: LaunchRequest) -> tuple[str, ...]:
+    """A warning if the share leaves no room for reading pictures, whose memory is not estimated.
+
+    A share that the user states, or all that is free, has room: vLLM makes the cache smaller.
+    """
+    spec, args, need = request.spec, request.spec.engine.arguments, request.seat.need
+    if need is None or need.cache is None or not request.profile.vision_heads:
+        return ()
+    stated = spec.memory.activation is not None or need.stated is not None
+    roomy = spec.placement.policy != Policy.FITTED or args.has("--gpu-memory-utilization")
+    if stated or roomy or args.switch("--language-model-only"):
+        return ()
+    return (
+        "the claim does not count what the encoder takes while it reads a picture: if the cache"
+        " becomes too small, state a larger `memory.activation`",
+    )
+
 
 CPU_LEAST_CACHE = 1 * GIB
 CPU_CONTEXTS = 2

@@ -7,7 +7,7 @@ from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.causes import SOUND_PACKAGES
 from moorage.engines.vllm.sleep import DEV_MODE, FIELD
 from moorage.placement.placement import CPU
-from moorage.spec import Mode, Policy
+from moorage.spec import Mode
 
 API_KEY = "VLLM_API_KEY"
 CPU_CACHE = "VLLM_CPU_KVCACHE_SPACE"
@@ -52,24 +52,6 @@ def exposure_warnings(request: LaunchRequest) -> tuple[str, ...]:
             f" {request.host.name}; `secrets: {{{API_KEY}: NAME}}` makes it ask for a key"
         )
     return tuple(warnings)
-
-
-def picture_warnings(request: LaunchRequest) -> tuple[str, ...]:
-    """A warning if the share leaves no room for reading pictures, whose memory is not estimated.
-
-    A share that the user states, or all that is free, has room: vLLM makes the cache smaller.
-    """
-    spec, args, need = request.spec, request.spec.engine.arguments, request.seat.need
-    if need is None or need.cache is None or not request.profile.vision_heads:
-        return ()
-    stated = spec.memory.activation is not None or need.stated is not None
-    roomy = spec.placement.policy != Policy.FITTED or args.has("--gpu-memory-utilization")
-    if stated or roomy or args.switch("--language-model-only"):
-        return ()
-    return (
-        "the claim does not count what the encoder takes while it reads a picture: if the cache"
-        " becomes too small, state a larger `memory.activation`",
-    )
 
 
 def sound_warnings(request: LaunchRequest) -> tuple[str, ...]:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -173,6 +172,6 @@ def test_a_language_model_that_is_to_rank_needs_a_classifier(
 ) -> None:
     request = requests.a_request(*arguments)
     profile = a_profile(mode=Mode.RERANKING, architectures=(architecture,))
-    warnings = ranking_warnings(replace(request, profile=profile))
+    warnings = ranking_warnings(request.model_copy(update={"profile": profile}))
     assert bool(warnings) is warned
     assert all('"Qwen3ForSequenceClassification"' in warning for warning in warnings)
