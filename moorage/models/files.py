@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
 from moorage.common.failures import Cause, Failure
+from moorage.common.units import MIB
 from moorage.models.source import ModelFile, SkippedFile
 
 GGUF = "gguf"
@@ -38,12 +39,19 @@ DUPLICATES = (CONSOLIDATED, "original/", "onnx/", "openvino/", "metal/")
 """Prefixes of files and folders that repeat the same weights in another layout."""
 
 UNUSED_SUFFIXES = (
-    *(".onnx", ".h5", ".msgpack", ".ot", ".tflite", ".mlmodel"),
+    *(".onnx", ".h5", ".msgpack", ".ot", ".tflite", ".mlmodel", ".litertlm", ".pte", ".engine"),
+    *(".nemo", ".ckpt", ".distcp", ".llamafile", ".parquet", ".tar", ".tar.gz"),
     *(".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".mp4", ".pdf"),
 )
 """Formats that no supported engine loads, and images of the model's page."""
 
 BIN_NOT_WEIGHTS = ("training_args.bin", "optimizer.bin", "scheduler.bin", "random_states")
+
+HEADS = ("colbert_linear.pt", "sparse_linear.pt")
+"""Small layers of BGE-M3 that vLLM loads beside its weights of another family."""
+
+LARGEST_METADATA = 64 * MIB
+"""Largest file that is read before the weights are fetched; tokenizers take up to 35 MiB."""
 
 MODULE_FOLDER = re.compile(r"\d+_\w+")
 """Folder name in sentence-transformers of a layer that follows the model: `2_Dense`."""
@@ -198,8 +206,13 @@ ADAPTER = Layout(ADAPTER_CONFIG, choose_adapter_files)
 
 
 def is_weight(name: str) -> bool:
-    """Whether a chosen file holds weights; else it is metadata, small and needed early."""
+    """Whether a chosen file holds weights."""
     return bool(_family_of(name))
+
+
+def is_metadata(file: ModelFile) -> bool:
+    """Whether a chosen file is needed before the weights: it is none of them, and small."""
+    return not is_weight(file.name) and file.size <= LARGEST_METADATA
 
 
 def split(files: Sequence[ModelFile], reasons: Mapping[str, str]) -> Split:
@@ -283,7 +296,8 @@ def folder_of(name: str) -> str:
 
 
 def _family_of(name: str) -> str:
-    if PurePosixPath(name).name.startswith(BIN_NOT_WEIGHTS):
+    own = PurePosixPath(name).name
+    if own.startswith(BIN_NOT_WEIGHTS) or own in HEADS:
         return ""
     return next((family for family, ends in WEIGHT_FAMILIES.items() if name.endswith(ends)), "")
 

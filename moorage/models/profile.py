@@ -4,7 +4,7 @@ Sources of the rules: vLLM 0.32 (`config/model.py`) for the context length, the 
 of transformers for the mode.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from moorage.common.failures import Cause, Failure
@@ -135,7 +135,7 @@ def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
     require_limits(overrides, "engine.args: --hf-overrides", Cause.BAD_SPEC)
     config = apply_overrides(model.config, overrides)
     text = text_config(config)
-    warnings: list[str] = []
+    warnings = [*_foreign_code(spec, config)]
     mode, mode_origin = _mode(spec, model, config, warnings)
     longest_input = model.longest_input if mode in POOLING else None
     context, origin, reason = _context(spec, config, longest_input, warnings)
@@ -257,6 +257,23 @@ def _mode(
                 return (Mode.CLASSIFICATION if many else mode), Origin.DERIVED
     warnings.append("the architecture does not tell what the model is for; completion is assumed")
     return Mode.COMPLETION, Origin.DEFAULT
+
+
+def _foreign_code(spec: ModelSpec, config: Config) -> Iterator[str]:
+    """A warning for each other repository that holds the model's own code.
+
+    transformers fetches such code also for a model in a directory, and engines run offline.
+    """
+    mapped = config.get("auto_map")
+    values = mapped.values() if spec.trust_remote_code and isinstance(mapped, Mapping) else ()
+    names = (name for value in values for name in (value if isinstance(value, list) else [value]))
+    parts = {name.rpartition("--")[0] for name in names if isinstance(name, str)}
+    for repository in sorted(parts - {""}):
+        yield (
+            f"the model's code lies in {repository}, and the engine runs offline: serve a copy of"
+            f" the model (`file://`) that holds this code, without `{repository}--` in `auto_map`"
+            " of its config.json"
+        )
 
 
 def _labels(config: Config) -> int:

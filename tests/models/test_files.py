@@ -5,9 +5,11 @@ from collections.abc import Iterable
 import pytest
 
 from moorage.common.failures import Cause, Failure
+from moorage.common.units import MIB
 from moorage.models.files import (
     choose_adapter_files,
     choose_files,
+    is_metadata,
     is_weight,
     model_file,
     projector_file,
@@ -44,6 +46,26 @@ def test_mistrals_own_layout_is_chosen_where_it_is_asked_for(there: str, chosen:
     assert names_of(choose_files(listing(MISTRAL))[1]).endswith("json model.safetensors")
 
 
+def test_small_layers_beside_the_weights_are_no_second_family() -> None:
+    """BGE-M3 has two, which vLLM loads in addition to its weights."""
+    heads = "colbert_linear.pt sparse_linear.pt"
+    there = f"config.json {heads} pytorch_model.bin"
+    assert names_of(choose_files(listing(there))[1]) == there
+    assert not any(map(is_weight, heads.split()))
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "early"),
+    [
+        ("tokenizer.json", 33 * MIB, True),
+        ("large.dat", 65 * MIB, False),
+        ("model.safetensors", 1, False),
+    ],
+)
+def test_what_is_read_before_the_weights_is_small(name: str, size: int, early: bool) -> None:
+    assert is_metadata(ModelFile(name=name, size=size)) is early
+
+
 @pytest.mark.parametrize(
     ("there", "pattern", "advice"),
     [
@@ -68,6 +90,8 @@ def test_weights_in_the_other_layout_only_are_named(there: str, pattern: str, ad
         ("model.safetensors consolidated.safetensors", "safetensors", "model.safetensors"),
         ("model.safetensors original/a.pth onnx/m.bin", "safetensors", "model.safetensors"),
         ("model.safetensors .cache/x.safetensors", "safetensors", "model.safetensors"),
+        ("model.safetensors x.nemo y.ckpt z/__0_0.distcp", "safetensors", "model.safetensors"),
+        ("model.safetensors data.parquet runs.tar.gz", "safetensors", "model.safetensors"),
         ("model.safetensors checkpoint-5/model.safetensors", "safetensors", "model.safetensors"),
         (
             "model.safetensors 2_Dense/pytorch_model.bin",

@@ -379,3 +379,23 @@ def test_what_overrides_the_configuration_has_its_limits_too(overrides: str, wor
         derived(LLAMA, wish=wish)
     assert caught.value.cause is Cause.BAD_SPEC
     assert words in caught.value.detail
+
+
+FOREIGN = "acme/new-impl--configuration.NewConfig"
+
+
+@pytest.mark.parametrize(
+    ("mapped", "trusts", "warned"),
+    [
+        ({"AutoConfig": FOREIGN, "AutoModel": "acme/new-impl--model.New"}, True, True),
+        ({"AutoConfig": FOREIGN}, False, False),
+        ({"AutoConfig": "configuration.NewConfig"}, True, False),
+        ({"AutoTokenizer": [FOREIGN, None]}, True, True),
+        ("acme/new-impl--a.B", True, False),
+    ],
+)
+def test_code_in_another_repository_is_named(mapped: Any, *, trusts: bool, warned: bool) -> None:
+    wish = {"trust_remote_code": trusts}
+    warnings = derived({**LLAMA, "auto_map": mapped}, wish=wish).warnings
+    assert len(warnings) == warned
+    assert all("acme/new-impl," in warning for warning in warnings)

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from moorage.adapters.files.safe_files import read_whole
 from moorage.adapters.secrets import read_secrets, remember
 from moorage.adapters.sources.local import LocalSource
 from moorage.adapters.sources.store import ModelStore
 from moorage.adapters.system.settings import Settings
+from moorage.common.failures import Failure
+from moorage.common.units import MIB
 from moorage.inventory.model_store import (
     HUB,
     S3,
@@ -32,6 +35,10 @@ from moorage.spec import ModelSpec
 
 if TYPE_CHECKING:
     from moorage.adapters.sources.remote_source import RemoteClient, RemoteSource
+
+CERTIFICATES = "SSL_CERT_FILE"
+LARGEST_AUTHORITIES = MIB
+"""Most bytes of the file; that of all public authorities has a quarter of it."""
 
 HUB_TOKEN = "HF_TOKEN"
 S3_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
@@ -138,8 +145,17 @@ def mirrors_of(
     """Mirrors from which other machines download a model; none for a directory of this machine.
 
     Their addresses stay valid for `seconds`. Mirrors contain the hub's token, and never a key of an
-    object store.
+    object store. They also bring the authorities that this machine is told to trust.
     """
     if is_local(model.source):
         return []
-    return [client_for(model.source, settings, keys).mirror(model, seconds)]
+    mirror = client_for(model.source, settings, keys).mirror(model, seconds)
+    return [{**mirror, "authorities": _authorities()}]
+
+
+def _authorities() -> str:
+    """The certificates in the file that SSL_CERT_FILE names; empty = it names none to read."""
+    if named := os.environ.get(CERTIFICATES):
+        with suppress(OSError, ValueError, Failure):
+            return read_whole(Path(named), LARGEST_AUTHORITIES).decode()
+    return ""

@@ -31,7 +31,7 @@ from moorage.adapters.transfer.range_answer import Answer, DownloadError, read_r
 from moorage.adapters.transfer.range_download import Download
 from moorage.common.failures import Cause, Failure
 from moorage.models.assets import Asset
-from moorage.models.files import MODEL, Layout, is_weight
+from moorage.models.files import MODEL, Layout, is_metadata, is_weight
 from moorage.models.source import ModelFile, ResolvedModel
 from moorage.models.weights import FileWeights, join_headers, summarize
 
@@ -237,7 +237,7 @@ class RemoteSource:
         family, chosen, skipped = self._layout.choose(listed, wanted.files or "")
         require_distinct(chosen)
         directory = self._store.open_workspace(commit)
-        self._download(commit, (file for file in chosen if not is_weight(file.name)), tick)
+        self._download(commit, filter(is_metadata, chosen), tick)
         chosen, skipped, size = keep_indexed(directory, family, chosen, skipped)
         weights = [file for file in chosen if is_weight(file.name)]
         budget = HeaderBudget()
@@ -270,7 +270,7 @@ class RemoteSource:
         commit, metadata_lock = model.revision, self._store.lock(model.revision, "metadata")
         with hold(metadata_lock, tick):
             self._store.open_workspace(commit)
-            known = self._download(commit, (f for f in model.files if not is_weight(f.name)), tick)
+            known = self._download(commit, filter(is_metadata, model.files), tick)
         known |= self._download(commit, model.files, tick)
         manifest = Manifest.model_validate(model, from_attributes=True)
         # This may read whole weight files of an earlier process, so the metadata lock is free now.

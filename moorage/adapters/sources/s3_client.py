@@ -62,7 +62,7 @@ HEADS = 8
 BLOCK = 1 << 20
 ATTEMPTS = 5
 ANY_REGION = "us-east-1"
-"""Other stores accept any region. Amazon's store redirects from here to the right one."""
+"""Other stores accept any region. Amazon's store redirects requests from here to the right one."""
 
 SPARE_SECONDS = 300
 LONGEST_SECONDS = 7 * 24 * 3600
@@ -113,8 +113,9 @@ class S3Client(RemoteClient):
         self._bucket, _, prefix = self.repo.partition("/")
         self._prefix = f"{prefix}/" if prefix else ""
         self._etags: dict[str, str] = {}
+        self._connect = partial(_client, endpoint, keys, attempts)
         with self._failures():
-            self._client = _client(endpoint, keys, attempts)
+            self._client = self._connect()
 
     def list_files(self, revision: str) -> tuple[str, tuple[ModelFile, ...]]:
         """List the files below the prefix and their revision; an empty `revision` accepts any.
@@ -155,13 +156,21 @@ class S3Client(RemoteClient):
     def mirror(self, model: ResolvedModel, seconds: float) -> dict[str, Any]:
         """Presigned addresses, which contain no keys and expire after the download."""
         until = min(int(seconds) + SPARE_SECONDS, LONGEST_SECONDS)
-        presign = self._client.generate_presigned_url
         with self._failures():
+            presign = self._connect(self._region()).generate_presigned_url
             urls = {
                 file.name: presign("get_object", Params=self._named(file.name), ExpiresIn=until)
                 for file in model.files
             }
         return {"name": "s3", "urls": urls}
+
+    def _region(self) -> str:
+        """The bucket's region, which a presigned address names; empty = the store tells none."""
+        try:
+            answer = self._client.head_bucket(Bucket=self._bucket)
+        except ClientError as error:  # also a refusal tells the region
+            answer = error.response
+        return str(answer["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region", ""))
 
     def _list(self) -> list[tuple[str, int, str]]:
         """Name, size and ETag of every file below the prefix."""
@@ -228,7 +237,7 @@ class S3Client(RemoteClient):
 
 
 @lru_cache(maxsize=16)
-def _client(endpoint: str, keys: tuple[str, ...], attempts: int) -> Any:
+def _client(endpoint: str, keys: tuple[str, ...], attempts: int, region: str = "") -> Any:
     """Cached, because boto3 may look for keys at a metadata service, which is slow if missing."""
     import boto3  # noqa: PLC0415  (an extra, and slow to import)
     from botocore import UNSIGNED  # noqa: PLC0415
@@ -239,7 +248,7 @@ def _client(endpoint: str, keys: tuple[str, ...], attempts: int) -> Any:
     client = session.client(
         "s3",
         endpoint_url=endpoint or None,
-        region_name=session.region_name or ANY_REGION,
+        region_name=region or session.region_name or ANY_REGION,
         config=Config(
             signature_version=signed,
             connect_timeout=TIMEOUT_SECONDS,

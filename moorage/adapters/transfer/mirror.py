@@ -2,8 +2,10 @@
 
 import contextlib
 import http.client
+import ssl
 import threading
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from moorage.adapters.transfer.checksum import File
@@ -23,7 +25,8 @@ CAUSE_BY_STATUS = {
     429: "hub-rate-limited",
 }
 REPLACED = 412
-HOPELESS = {401, 403, 404, 416}
+UNTRUSTED = "SSL_CERT_FILE of the machine that deploys may name the file of its authority"
+HOPELESS = {400, 401, 403, 404, 416}
 
 
 class Mirror:
@@ -46,6 +49,7 @@ class Mirror:
             seconds=settings.get("timeout", TIMEOUT_SECONDS),
             head_seconds=HEAD_SECONDS,
             proxied=not settings.get("near"),  # hosts of the fleet are reached without a proxy
+            context=partial(_trusting, settings.get("authorities", "")),
         )
         self._lock = threading.Lock()
 
@@ -73,6 +77,14 @@ class Mirror:
                 yield block
 
 
+def _trusting(authorities: str) -> ssl.SSLContext:
+    """A TLS context that also trusts these certificates, in PEM."""
+    context = ssl.create_default_context()
+    if authorities:
+        context.load_verify_locations(cadata=authorities)
+    return context
+
+
 def _require_success(file: File, answer: http.client.HTTPResponse) -> None:
     status = answer.status
     if status < 300:
@@ -88,5 +100,8 @@ def _require_success(file: File, answer: http.client.HTTPResponse) -> None:
 def _download_errors(file: File) -> Iterator[None]:
     try:
         yield
+    except ssl.SSLCertVerificationError as error:
+        detail = f"{file['name']}: {error}; {UNTRUSTED}"
+        raise DownloadError("hub-unavailable", detail) from None
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise DownloadError("hub-unavailable", f"{file['name']}: {error}", transient=True) from None

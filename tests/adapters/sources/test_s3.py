@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 pytest.importorskip("moto", reason="moto stands for S3 in these tests")
 pytest.importorskip("boto3")
+ClientError = pytest.importorskip("botocore.exceptions").ClientError
 
 KEYS = Keys(s3=("an-id", "a-secret-key", ""))
 SPEC = ModelSpec(name="tiny", source="s3://models/team/tiny")
@@ -347,3 +348,35 @@ def test_others_get_addresses_and_no_keys(settings: Settings) -> None:
     assert set(mirror["urls"]) == {file.name for file in found.files}
     assert "a-secret-key" not in str(mirror)
     assert "X-Amz-Expires=360" in mirror["urls"][WEIGHTS]
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_addresses_name_the_region_that_the_bucket_is_in(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, *, refused: bool
+) -> None:
+    """Amazon's store redirects requests to another region, and refuses addresses signed for it."""
+    found = resolve(settings)
+    client = S3Client("models/team/tiny", settings.s3_endpoint, KEYS.s3)
+    headers = {"x-amz-bucket-region": "eu-central-1"}
+    answer = {"ResponseMetadata": {"HTTPHeaders": headers, "HTTPStatusCode": 403}}
+
+    def head_bucket(Bucket: str) -> dict[str, Any]:
+        assert Bucket == "models"
+        if refused:
+            raise ClientError(answer, "HeadBucket")
+        return answer
+
+    monkeypatch.setattr(client._client, "head_bucket", head_bucket)
+    urls = client.mirror(found, 60)["urls"].values()
+    assert all("%2Feu-central-1%2Fs3%2Faws4_request" in url for url in urls)
+
+
+def test_others_get_the_authorities_that_this_machine_trusts(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = resolve(settings)
+    for content, sent in (("PEM", "PEM"), ("x" * (MIB + 1), "")):
+        (tmp_path / "own.pem").write_text(content)
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "own.pem"))
+        (mirror,) = mirrors_of(found, settings, KEYS, 60)
+        assert mirror["authorities"] == sent

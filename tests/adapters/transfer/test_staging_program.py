@@ -21,6 +21,8 @@ import pytest
 from moorage.adapters.transfer.checksum import File
 from moorage.adapters.transfer.file_checks import publish
 from moorage.adapters.transfer.host_store import PROGRAM
+from tests.certificates import Authority, require_openssl
+from tests.http_server import QuietHandler, serving
 from tests.hub.faults import Fault
 from tests.hub.server import Hub
 from tests.waiting import until
@@ -324,3 +326,36 @@ def test_without_a_job_it_ends() -> None:
         assert running.wait(60) == 1
         assert running.stderr
         assert b"no job arrived" in running.stderr.read()
+
+
+class OneFile(QuietHandler):
+    """Answers every request with a range of the weights."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        """Answer."""
+        first, last = map(int, self.headers["Range"].removeprefix("bytes=").split("-"))
+        body = FILES[WEIGHTS][first : last + 1]
+        self.send_response(206)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Range", f"bytes {first}-{last}/{len(FILES[WEIGHTS])}")
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def test_it_trusts_the_authorities_of_the_machine_that_deploys(
+    store: Store, tmp_path: Path
+) -> None:
+    require_openssl()
+    authority, content = Authority(tmp_path), FILES[WEIGHTS]
+    sha256 = hashlib.sha256(content).hexdigest()
+    file = {"name": WEIGHTS, "size": len(content), "sha256": sha256}
+    with serving(OneFile, trust=authority.context()) as port:
+        mirror = {"name": "hub", "urls": {WEIGHTS: f"https://127.0.0.1:{port}/{WEIGHTS}"}}
+        refused = store.bring(files=[file], mirrors=[mirror])[-1]
+        trusted = {**mirror, "authorities": authority.certificate.read_text()}
+        brought = store.bring(files=[file], mirrors=[trusted])[-1]
+    assert refused["cause"] == "hub-unavailable"
+    assert "SSL_CERT_FILE" in refused["detail"]
+    assert brought["result"] == "staged"
