@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from docker.errors import APIError, ImageNotFound
+from docker.errors import APIError, DockerException, ImageNotFound
 from filelock import FileLock, Timeout
 
 from moorage.adapters.docker.client import CONFLICT, connect, daemon, follow
@@ -41,6 +41,17 @@ OF_REGISTRY = {
     Cause.REGISTRY_UNTRUSTED,
 }
 """Causes of a failed pull after which another registry may serve the same digest."""
+
+HELPER_BROKEN = "Credentials store error"
+"""Begins Docker's message when the helper that keeps its logins cannot be asked."""
+
+ASKS_FOR_LOGIN = {Cause.IMAGE_MISSING, Cause.REGISTRY_UNAUTHORIZED}
+"""Causes of a failed pull after which one with a login may succeed: a registry hides an image."""
+
+NO_HELPER = (
+    "Install the program that `credsStore` or `credHelpers` names in ~/.docker/config.json of this"
+    " machine, or remove that entry; or set an account under `registries.logins` in the fleet file."
+)
 
 LABEL_LACKS = "moorage.lacks"
 """Label of an image: words of `LACKABLE` for its missing parts, separated by commas."""
@@ -146,17 +157,45 @@ class DockerImages:
 
         Args:
             on_progress: Called with the bytes done and the total known so far.
-            credentials: Account of the registry; None = the account of `docker login`.
+            credentials: Account of the registry; None = the account of `docker login`, if it can
+                be read.
             seconds: How long it may take.
         """
         login = credentials.model_dump() if credentials else None
+        try:
+            self._pull(reference, on_progress, login, seconds)
+        except _NoLoginError as trouble:
+            try:
+                self._pull(reference, on_progress, {}, seconds)
+            except Failure as failure:
+                if failure.cause not in ASKS_FOR_LOGIN:
+                    raise
+                detail = f"{failure.detail}; it was asked for without a login: {trouble}"
+                cause = Cause.REGISTRY_UNAUTHORIZED
+                raise Failure(cause, detail, suggestion=NO_HELPER) from failure
+
+    def _pull(
+        self,
+        reference: str,
+        on_progress: Callable[[int, int], None],
+        login: dict[str, str] | None,
+        seconds: float,
+    ) -> None:
+        """Pull as `pull`.
+
+        Args:
+            login: Empty = without an account; None = with that of `docker login`.
+
+        Raises:
+            _NoLoginError: When that account cannot be read.
+        """
         layers: Layers = {}
         with daemon(self.address, PULL_TIMEOUT_SECONDS) as client:
+            pulling = partial(
+                client.api.pull, reference, stream=True, decode=True, auth_config=login
+            )
+            access = parse_access(self.address)
             try:
-                pulling = partial(
-                    client.api.pull, reference, stream=True, decode=True, auth_config=login
-                )
-                access = parse_access(self.address)
                 for event in follow(pulling, partial(_ping, access), seconds):
                     if "error" in event:
                         raise pull_failure(str(event["error"]), reference)
@@ -165,6 +204,10 @@ class DockerImages:
                         on_progress(done, total)
             except APIError as error:
                 raise pull_failure(str(error.explanation or error), reference) from error
+            except DockerException as error:
+                if not str(error).startswith(HELPER_BROKEN):
+                    raise
+                raise _NoLoginError(str(error)) from None
             except TimeoutError:
                 detail = f"{reference}: the pull did not end within {seconds:g} s"
                 raise Failure(Cause.IMAGE_PULL_TIMEOUT, detail) from None
@@ -188,6 +231,10 @@ class DockerImages:
         with daemon(self.address) as client:
             wanted = parse_reference(reference)
             client.images.get(pinned).tag(wanted.name, tag=wanted.tag or DEFAULT_TAG)
+
+
+class _NoLoginError(Exception):
+    """The account of `docker login` cannot be read: the helper that keeps it fails."""
 
 
 def _ping(access: Access) -> None:
