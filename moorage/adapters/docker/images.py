@@ -212,19 +212,22 @@ class DockerImages:
                 detail = f"{reference}: the pull did not end within {seconds:g} s"
                 raise Failure(Cause.IMAGE_PULL_TIMEOUT, detail) from None
 
-    def remove(self, reference: str) -> None:
-        """Remove an image by one of its names. An image of any existing container stays.
+    def remove(self, reference: str) -> str:
+        """Remove an image by one of its names; returns why it stays, empty = it is not there.
 
-        A missing image is not an error.
+        An image of any existing container stays.
         """
         with daemon(self.address) as client:
             try:
                 client.api.remove_image(reference, noprune=False)
             except ImageNotFound:
-                return
+                return ""
             except APIError as error:
+                reason = str(error.explanation or error)
                 if error.status_code != CONFLICT:
-                    raise pull_failure(str(error.explanation or error), reference) from error
+                    raise pull_failure(reason, reference) from error
+                return reason
+        return ""
 
     def tag(self, pinned: str, reference: str) -> None:
         """Give an image that was pulled by digest its requested tag."""
