@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 
 from moorage.adapters.docker.images import DockerImages, ensure_image
@@ -14,9 +14,12 @@ from moorage.adapters.registry.pinning import (
 )
 from moorage.adapters.system.threads import in_thread, variable_scope
 from moorage.common.failures import Cause, Failure
+from moorage.common.units import human_bytes
 from moorage.engines.launch import LaunchPlan
 from moorage.engines.registry import ENGINES
 from moorage.images.image import Image
+from moorage.inventory.access import parse_access
+from moorage.inventory.checks import IMAGE_DISK
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.registries import Registries
 from moorage.inventory.snapshot import HostSnapshot
@@ -24,13 +27,16 @@ from moorage.placement.placement import Placed
 from moorage.placement.runtime import Hardware, shared_image
 from moorage.releases.release import Release
 from moorage.releases.release_row import ReleaseRow
-from moorage.spec import ModelSpec, RuntimeName, slug
+from moorage.spec import EngineName, ModelSpec, RuntimeName, slug
 from moorage.spec.image_reference import parse_reference
 from tasks.artifacts import Progress, with_progress
 from tasks.context import settings
 from tasks.flow_task import flow_task
 from tasks.journal import step, within
 from tasks.map_hosts import HostCall, map_hosts
+
+LARGE = frozenset({EngineName.VLLM, EngineName.SGLANG, EngineName.TRITON})
+"""Engines whose images for accelerators hold the libraries of a whole framework."""
 
 _registries: ContextVar[Registries | None] = ContextVar("registries", default=None)
 
@@ -202,6 +208,38 @@ def _missing_for_good() -> Iterator[None]:
             raise
         advice = "Deploy its spec again: the rules of today choose an image for it."
         raise Failure(failure.cause, failure.detail, suggestion=advice) from None
+
+
+def lacking_image_room(placed: Placed, image: Image | None) -> tuple[str, ...]:
+    """Hosts that lack the image and may not have room for it, a line each; call it in a thread.
+
+    Judges by the usual size of such an image. Its own size is in its list of layers, and reading
+    that counts as a pull where a registry limits pulls.
+    """
+    engine, seats = placed.placement.engine, placed.placement.seats
+    if image is None or engine not in LARGE or not any(seat.accelerators for seat in seats):
+        return ()
+    lacking = (host for host in image_hosts(placed) if not _is_on(host, image))
+    return tuple(
+        f"{host.name} may lack the room to pull {image.reference}: {human_bytes(free)} are free, an"
+        f" image of {engine} takes up to {human_bytes(IMAGE_DISK)}"
+        for host in lacking
+        if (free := _disk_free(host)) is not None and free < IMAGE_DISK
+    )
+
+
+def _is_on(host: HostSnapshot, image: Image) -> bool:
+    if not image.digest:
+        return image.reference in host.images
+    return any(name.endswith(f"@{image.digest}") for name in host.images)
+
+
+def _disk_free(host: HostSnapshot) -> int | None:
+    if parse_access(host.address).is_remote:
+        return host.image_disk_free
+    with suppress(Failure):
+        return DockerImages(host.address).disk_free()
+    return None
 
 
 def image_hosts(placed: Placed) -> list[HostSnapshot]:

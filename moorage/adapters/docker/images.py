@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import math
+import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -117,6 +119,14 @@ class DockerImages:
             )
             for image in answer.json()["Images"] or ()
         )
+
+    def disk_free(self) -> int | None:
+        """Free bytes where a daemon of this machine keeps images; None = its folder is not here."""
+        with daemon(self.address) as client:
+            folder = str(client.info().get("DockerRootDir"))
+        with suppress(OSError):
+            return shutil.disk_usage(folder).free
+        return None
 
     def find(self, reference: str, *, by_digest: bool = False) -> LocalImage | None:
         """An image by tag, digest or id; None when it is missing.
