@@ -31,7 +31,7 @@ from moorage.spec.patterns import AUTO_FILES
 from tasks.analyze import choose_files, derive, find_quantizations, lacking_room, resolve
 from tasks.compare import needs_approval, serving
 from tasks.context import ledger
-from tasks.image import choose_image, image_drift
+from tasks.image import choose_image, image_drift, lacking_image_room
 from tasks.journal import Journal, separate_journal
 from tasks.observe_fleet import observe_fleet
 from tasks.place import dry_place
@@ -260,6 +260,7 @@ async def _plan(
     image = target.image if target else await choose_image(placed)
     plan = plan_release(placed, image, checked, target)
     plan = plan.with_warnings(await lacking_room(placed))
+    plan = plan.with_warnings(await in_thread(lacking_image_room, placed, image))
     record = Release.begun(identity, spec, run, context.begun, old, **source.facts)
     draft = ReleaseDraft(record, context.journal, old)
     draft.add_analysis(analyzed)

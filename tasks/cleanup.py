@@ -8,10 +8,12 @@ from moorage.adapters.ledger.locks import LockHeld
 from moorage.adapters.prefect.events import emit_release_event
 from moorage.common.failures import OUT_OF_REACH, Cause, Failure
 from moorage.operations.reconcile.actions import Action, ActionKind
+from moorage.releases.release import plan_of
 from moorage.releases.release_row import ASLEEP, SUPERSEDED, ReleaseRow, claims_of, successor_of
 from moorage.releases.states import DEPLOYED, UNFINISHED, ReleaseState
 from moorage.spec import RestartSpec
 from tasks.context import ledger
+from tasks.image import restore_image
 from tasks.journal import tell
 from tasks.replace import abandon, restore_release
 from tasks.restart import START_LEASE_SECONDS, count_attempt, lease_accelerators, probe
@@ -63,6 +65,11 @@ def recover_others(model: str) -> None:
 
 def bring_back(action: Action, row: ReleaseRow) -> str:
     """Start a release again that stopped for a successor whose flow was killed, and count that."""
+    # A pull may take longer than a start is allowed to. What fails here fails again in its start,
+    # without which other replicas may serve.
+    with suppress(Failure):
+        if row.release:
+            restore_image(row.release, plan_of(row))
     with lease_accelerators(row), count_attempt(row, action.reason):
         restore_release(row)
     emit_release_event("restarted", row, action.reason)

@@ -1,7 +1,8 @@
 """Step image: choose the image, pin it to its digest, and pull it on the hosts."""
 
 import asyncio
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 
 from moorage.adapters.docker.images import DockerImages, ensure_image
@@ -13,9 +14,12 @@ from moorage.adapters.registry.pinning import (
 )
 from moorage.adapters.system.threads import in_thread, variable_scope
 from moorage.common.failures import Cause, Failure
+from moorage.common.units import human_bytes
 from moorage.engines.launch import LaunchPlan
 from moorage.engines.registry import ENGINES
 from moorage.images.image import Image
+from moorage.inventory.access import parse_access
+from moorage.inventory.checks import IMAGE_DISK
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.registries import Registries
 from moorage.inventory.snapshot import HostSnapshot
@@ -23,13 +27,16 @@ from moorage.placement.placement import Placed
 from moorage.placement.runtime import Hardware, shared_image
 from moorage.releases.release import Release
 from moorage.releases.release_row import ReleaseRow
-from moorage.spec import ModelSpec, RuntimeName, slug
+from moorage.spec import EngineName, ModelSpec, RuntimeName, slug
 from moorage.spec.image_reference import parse_reference
 from tasks.artifacts import Progress, with_progress
 from tasks.context import settings
 from tasks.flow_task import flow_task
 from tasks.journal import step, within
 from tasks.map_hosts import HostCall, map_hosts
+
+LARGE = frozenset({EngineName.VLLM, EngineName.SGLANG, EngineName.TRITON})
+"""Engines whose images for accelerators hold the libraries of a whole framework."""
 
 _registries: ContextVar[Registries | None] = ContextVar("registries", default=None)
 
@@ -75,22 +82,10 @@ async def _have(image: Image, hosts: list[HostSnapshot], spec: ModelSpec) -> Ima
 
 
 async def _have_again(image: Image, hosts: list[HostSnapshot], spec: ModelSpec) -> Image:
-    try:
-        if image.digest:
-            # By digest alone: on this host the tag may name a newer image, and must keep it.
-            wanted = image.model_copy(update={"reference": image.pinned})
-            await _pull_everywhere(wanted, hosts, spec)
-        else:
-            # An image without a digest was built on a host; no registry has it.
-            for host in hosts:
-                if await in_thread(DockerImages(host.address).find, image.pinned) is None:
-                    detail = f"{image.reference}: {image.pinned} is not on {host.name} any more"
-                    raise Failure(Cause.IMAGE_MISSING, detail)
-    except Failure as failure:
-        if failure.cause != Cause.IMAGE_MISSING:
-            raise
-        advice = "Deploy its spec again: the rules of today choose an image for it."
-        raise Failure(failure.cause, failure.detail, suggestion=advice) from None
+    with _missing_for_good():
+        places = {host.address: host.name for host in hosts}
+        if exact := await in_thread(_exact_image, image, places):
+            await _pull_everywhere(exact, hosts, spec)
     return image
 
 
@@ -158,21 +153,93 @@ def tracked_image(release: Release) -> Image | None:
 
 
 def restore_image(release: Release, part: LaunchPlan) -> None:
-    """Pull the image of a part that is restarted, by its digest, where it has been removed.
+    """Have exactly the image of a release on the hosts where a part of it is restarted.
 
     Uses the registries of `registries_scope`, else the recorded one with Docker's own login.
+
+    Raises:
+        Failure: `IMAGE_MISSING` when neither its registry nor the host still has it.
     """
+    own = [one for one in part.containers if one.runtime == RuntimeName.DOCKER]
+    places = {one.address: one.host for one in own}
     registries = _registries.get() or Registries.defaults()
-    addresses = {one.address for one in part.containers if one.runtime == RuntimeName.DOCKER}
-    for address in sorted(addresses):
-        if release.image:
+    with _missing_for_good():
+        exact = _exact_image(release.image, places) if release.image else None
+        if exact is None:
+            return
+        for address in sorted(places):
             ensure_image(
                 DockerImages(address),
-                release.image,
+                exact,
                 settings().locks,
-                sources=pull_sources(release.image, registries),
+                sources=pull_sources(exact, registries),
                 wait_seconds=release.spec.readiness.deadlines.image_seconds,
             )
+
+
+def _exact_image(image: Image, places: Mapping[str, str]) -> Image | None:
+    """The image that hosts may pull to have this one again; None = they have it, and no digest.
+
+    By digest alone: on a host the tag may name a newer image, and must keep it. An image without a
+    digest was built on its host: in a registry its name is somebody else's.
+
+    Args:
+        places: Names of the hosts, by address.
+
+    Raises:
+        Failure: `IMAGE_MISSING` when a host lacks an image without a digest.
+    """
+    if image.digest:
+        return image.model_copy(update={"reference": image.pinned})
+    for address, host in sorted(places.items()):
+        if DockerImages(address).find(image.pinned) is None:
+            detail = f"{image.reference}: {image.pinned} is not on {host} any more"
+            raise Failure(Cause.IMAGE_MISSING, detail)
+    return None
+
+
+@contextmanager
+def _missing_for_good() -> Iterator[None]:
+    """Say what helps when the image of an earlier start is missing."""
+    try:
+        yield
+    except Failure as failure:
+        if failure.cause != Cause.IMAGE_MISSING:
+            raise
+        advice = "Deploy its spec again: the rules of today choose an image for it."
+        raise Failure(failure.cause, failure.detail, suggestion=advice) from None
+
+
+def lacking_image_room(placed: Placed, image: Image | None) -> tuple[str, ...]:
+    """Hosts that lack the image and may not have room for it, a line each; call it in a thread.
+
+    Judges by the usual size of such an image. Its own size is in its list of layers, and reading
+    that counts as a pull where a registry limits pulls.
+    """
+    engine, seats = placed.placement.engine, placed.placement.seats
+    if image is None or engine not in LARGE or not any(seat.accelerators for seat in seats):
+        return ()
+    lacking = (host for host in image_hosts(placed) if not _is_on(host, image))
+    return tuple(
+        f"{host.name} may lack the room to pull {image.reference}: {human_bytes(free)} are free, an"
+        f" image of {engine} takes up to {human_bytes(IMAGE_DISK)}"
+        for host in lacking
+        if (free := _disk_free(host)) is not None and free < IMAGE_DISK
+    )
+
+
+def _is_on(host: HostSnapshot, image: Image) -> bool:
+    if not image.digest:
+        return image.reference in host.images
+    return any(name.endswith(f"@{image.digest}") for name in host.images)
+
+
+def _disk_free(host: HostSnapshot) -> int | None:
+    if parse_access(host.address).is_remote:
+        return host.image_disk_free
+    with suppress(Failure):
+        return DockerImages(host.address).disk_free()
+    return None
 
 
 def image_hosts(placed: Placed) -> list[HostSnapshot]:

@@ -73,7 +73,8 @@ def remove_installed(engine: Engine, host: HostSnapshot, version: str) -> tuple[
     """Remove an engine's images and packages from a host; returns their names and paths.
 
     Raises:
-        Failure: `ENGINE_IN_USE` when a release on the host may need this version of the engine.
+        Failure: `ENGINE_IN_USE` when a release on the host may need this version of the engine, or,
+            after the rest is removed, when another container keeps an image.
     """
     rows = ledger().releases.in_states(KEPT)
     specs = ledger().releases.specs(row.id for row in rows)
@@ -84,14 +85,22 @@ def remove_installed(engine: Engine, host: HostSnapshot, version: str) -> tuple[
             f"{named} on {host.name} is used by {', '.join(users)}",
             suggestion="Retire them first.",
         )
-    removed = []
+    removed, kept = list[str](), list[str]()
     for image in sorted(host.images):
         if "@" not in image and is_meant(image_version(image, engine, host), version):
-            DockerImages(host.address).remove(image)
-            removed.append(image)
+            why = DockerImages(host.address).remove(image)
+            kept += [f"{image}: {why}"] if why else []
+            removed += [] if why else [image]
     if not parse_access(host.address).is_remote:
         installed = Installations(settings().engines)
         for one in installed.versions(engine.name):
             if is_meant(one.version, version) and installed.remove(engine.name, one.version):
                 removed.append(one.path)
+    if kept:
+        done = f"; removed: {', '.join(removed)}" if removed else ""
+        raise Failure(
+            Cause.ENGINE_IN_USE,
+            f"{host.name} keeps {'; '.join(kept)}{done}",
+            suggestion="Remove the containers that use it: `docker ps --all` on the host.",
+        )
     return tuple(removed)

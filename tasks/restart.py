@@ -14,7 +14,7 @@ from moorage.adapters.prefect.events import emit_release_event
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.engines.labels import LABEL_REPLICA
-from moorage.engines.launch import start_groups
+from moorage.engines.launch import LaunchPlan, start_groups
 from moorage.engines.registry import ENGINES
 from moorage.engines.workload import Workload
 from moorage.operations.reconcile.actions import Action, not_before
@@ -56,6 +56,7 @@ def _start_again(row: ReleaseRow, replicas: set[int], reason: str) -> str:
     plan = plan_of(row)
     wanted = [one for one in plan.containers if int(one.labels[LABEL_REPLICA]) in replicas]
     part = start_groups(plan.model_copy(update={"containers": tuple(wanted)}))[0]
+    _fetch_image(row, part, reason)
     record = Restart(
         at=datetime.now(UTC),
         replicas=tuple(sorted(replicas)),
@@ -67,11 +68,22 @@ def _start_again(row: ReleaseRow, replicas: set[int], reason: str) -> str:
         for workload in row.workloads:
             if workload.replica in replicas:
                 stop(workload, ABORT_SECONDS)
-        if row.release:
-            restore_image(row.release, part)
         started = start_part(row, part)
     emit_release_event("restarted", row, reason)
     return f"started again: {', '.join(one.name for one in started)}"
+
+
+def _fetch_image(row: ReleaseRow, part: LaunchPlan, reason: str) -> None:
+    """Have the image before the start begins: a pull may take longer than a start is allowed to.
+
+    A failure counts as an attempt.
+    """
+    try:
+        if row.release:
+            restore_image(row.release, part)
+    except Failure:
+        with count_attempt(row, reason):
+            raise
 
 
 @contextmanager

@@ -37,6 +37,9 @@ MemTotal:       1056270320 kB
 MemAvailable:   1000000000 kB
 == cores
 128
+== image-disk
+Filesystem     1024-blocks      Used Available Capacity Mounted on
+overlay           98304000  85721088  12582912      88% /
 """
 GPU = "{index}, GPU-{host}-{index}, NVIDIA H100 80GB HBM3, 81559, 81000, 79, 570.86.15, Disabled"
 

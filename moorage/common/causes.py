@@ -264,7 +264,7 @@ class Cause(StrEnum):
         "Read the installer's last lines above.",
     )
     ENGINE_IN_USE = ExitCode.BUSY.cause(
-        "A model uses the engine",
+        "The engine is in use",
         "Retire the models that use it first.",
     )
     PACKAGES_NOT_INSTALLED = ExitCode.ENGINE.cause(

@@ -77,6 +77,7 @@ class HostSnapshot(Value):
         links: Indexes of accelerators that NVLink joins, by group; empty = none, or unknown.
         models: Models that are already staged on the host, as `source@revision`.
         images: References and digests of the images that are already on the host.
+        image_disk_free: Free bytes on the disk of a remote host's images; None = not measured.
         catalogue: Images for its hardware in addition to the official ones.
         store: Directory in which a remote host keeps models; empty = this machine's store.
         interface: Network interface to the other hosts; empty = unknown.
@@ -102,6 +103,7 @@ class HostSnapshot(Value):
     links: tuple[tuple[int, ...], ...] = ()
     models: frozenset[str] = frozenset()
     images: frozenset[str] = frozenset()
+    image_disk_free: int | None = None
     catalogue: tuple[CatalogueRow, ...] = ()
     engines: dict[str, EngineVersions] = {}
     registries: Registries = Registries.defaults()

@@ -126,8 +126,8 @@ class EngineSpec(InputValue):
         (),
         max_length=64,
         description="Python packages, such as `name==1.2`, that uv or pip installs in the"
-        " container before the engine starts. Variables such as `PIP_INDEX_URL` in `env` or"
-        " `secrets` name the index.",
+        " container before the engine starts; not with another `container.user` than root."
+        " Variables such as `PIP_INDEX_URL` in `env` or `secrets` name the index.",
     )
     keep_cuda_compat: bool = Field(
         False,
@@ -215,6 +215,12 @@ class EngineSpec(InputValue):
             raise ValueError("a process has none; leave it out, or `runtime: process`")
         if container.ipc == IpcMode.HOST and info.data.get("shm", DEFAULT_SHM) != DEFAULT_SHM:
             raise ValueError("`shm` is the host's with `ipc: host`; leave one of the two out")
+        # pip would fall back to the user's home, which later releases share.
+        if container.user and info.data.get("packages") and info.context != RECORDED:
+            raise ValueError(
+                "`packages` are installed by root, among those of the image: build them into an"
+                " image of your own, or leave `user` out"
+            )
         return container
 
     @model_validator(mode="before")

@@ -133,8 +133,9 @@ def test_docker_here_may_lack_the_toolkit(
     ("images", "models", "states"),
     [
         (None, None, []),
-        (20 * GIB, None, ["ok"]),
-        (9 * GIB, 20 * GIB, ["broken", "ok"]),
+        (50 * GIB, None, ["ok"]),
+        (20 * GIB, 20 * GIB, ["absent", "ok"]),
+        (9 * GIB, 9 * GIB, ["broken", "broken"]),
     ],
 )
 def test_disks_need_room(images: int | None, models: int | None, states: list[str]) -> None:

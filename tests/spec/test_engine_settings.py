@@ -128,6 +128,7 @@ def test_a_plain_key_is_taken(key: str) -> None:
     "engine",
     [
         {"name": "vllm", "shm": 0},
+        {"name": "vllm", "packages": ["a"], "container": {"user": 1000}},
         {"name": "vllm", "vllm": {"gpu_memory_utilization": 0}},
         {"name": "triton", "triton": {"server_args": ["--allow-vertex-ai=false"]}},
     ],

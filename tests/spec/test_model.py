@@ -119,6 +119,7 @@ def test_a_spec_is_frozen() -> None:
         {"engine": {"shm": -1}},
         *({"engine": {"packages": [name]}} for name in NO_PACKAGES),
         {"engine": {"packages": ["a"], "runtime": "process"}},
+        {"engine": {"packages": ["a"], "container": {"user": 1000}}},
         {"engine": {"entrypoint": ["a"], "command": ["b"]}},
         {"engine": {"entrypoint": []}},
         {"engine": {"custom": "acme"}},

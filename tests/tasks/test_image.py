@@ -179,6 +179,7 @@ async def test_a_release_that_starts_again_has_the_same_image_again(
     there = DockerImages("local").find(image.pinned)
     assert there
     assert (there.identity, there.digests) == (image.identity, (first,))
+    assert DockerImages("local").find(image.reference) is None
 
 
 async def test_an_earlier_image_comes_from_the_mirror_that_its_registry_has_by_now(

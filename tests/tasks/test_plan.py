@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,11 +11,14 @@ from pydantic import ValidationError
 
 from moorage.adapters.engines.schema_store import SchemaStore
 from moorage.common.failures import Cause, Failure
+from moorage.common.units import GIB
 from moorage.engines.schema.argument import Argument, Kind, Schema
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import HostSnapshot, Program
 from moorage.placement.placement import Placed
 from moorage.spec import EngineName
+from tasks import image
+from tasks.image import lacking_image_room
 from tasks.plan import check_early, check_placed, plan_release
 from tests.builders import (
     ON_CPU,
@@ -25,6 +29,7 @@ from tests.builders import (
     a_placement,
     a_profile,
     a_spec,
+    an_image,
 )
 from tests.operations.history.releases import planned
 
@@ -181,3 +186,34 @@ async def test_what_vllm_omni_reads_is_judged_by_no_version_of_vllm(
         await check_early(
             a_spec(mode=mode, engine={**engine, "args": [*args, "--port 9"]}), Fleet()
         )
+
+
+IMAGE = an_image()
+REMOTE = {"address": "ssh://gpu-1", "bind": "10.0.0.1", "image_disk_free": 12 * GIB}
+UNKNOWN = {**REMOTE, "image_disk_free": None}
+
+
+@pytest.mark.parametrize(
+    ("host", "placement", "free"),
+    [
+        (REMOTE, {}, "12.0 GiB"),
+        ({}, {}, "3.0 GiB"),
+        (UNKNOWN, {}, ""),
+        ({**REMOTE, "image_disk_free": 40 * GIB}, {}, ""),
+        ({**REMOTE, "images": {f"mirror.example.com/vllm@{IMAGE.digest}"}}, {}, ""),
+        (REMOTE, ON_CPU, ""),
+    ],
+)
+def test_a_host_that_may_lack_room_for_the_image_is_named_before_the_pull(
+    monkeypatch: pytest.MonkeyPatch, host: dict[str, Any], placement: dict[str, Any], free: str
+) -> None:
+    here = SimpleNamespace(disk_free=lambda: 3 * GIB)
+    monkeypatch.setattr(image, "DockerImages", lambda _address: here)
+    spec = a_spec(engine={"name": "vllm", "runtime": "docker"}, placement=placement)
+    seen = a_host(**host)
+    placed = Placed(spec, a_model(), a_profile(), a_placement(spec, seen), a_fleet(seen), "tiny.v1")
+    lines = lacking_image_room(placed, IMAGE)
+    assert [free in line and "takes up to 40.0 GiB" in line for line in lines] == [True] * bool(
+        free
+    )
+    assert lacking_image_room(placed, None) == ()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +16,6 @@ from moorage.adapters.ledger.releases import Releases
 from moorage.adapters.registry.connection import Credentials
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
-from moorage.common.values import Origin
 from moorage.engines.launch import planned_workload
 from moorage.images.image import Image
 from moorage.inventory.registries import Registries
@@ -27,7 +28,7 @@ from tasks import cleanup, image, restart
 from tasks.context import ledger
 from tasks.repair import _carry_out
 from tasks.restart import lease_of
-from tests.builders import a_container, a_plan, a_profile, a_release, a_row
+from tests.builders import a_container, a_plan, a_profile, a_release, a_row, an_image
 from tests.tasks.test_launch import on
 from tests.tasks.test_replace import PLAN, stopping_for_another
 
@@ -46,7 +47,8 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         starts.append(f"{row.id}, of {ledger().locks.holders([NAME])[NAME].note}")
         return [planned_workload(PLAN.containers[0])]
 
-    monkeypatch.setattr(restart, "restore_image", lambda *_: None)
+    for module in (restart, cleanup):
+        monkeypatch.setattr(module, "restore_image", lambda *_: None)
     monkeypatch.setattr(restart, "start_part", begin)
     monkeypatch.setattr(restart, "stop", lambda *_: None)
     monkeypatch.setattr(cleanup, "restore_release", begin)
@@ -87,13 +89,49 @@ async def test_a_restart_pulls_with_the_accounts_of_the_fleet(
     monkeypatch.setattr(image, "ensure_image", ensure_image)
     login = {"registry": "r.example.com", "username": "robot", "password": "MIRROR_PASSWORD"}
     registries = Registries.model_validate({"logins": [login]})
-    needed = Image(reference="r.example.com/engine:1", origin=Origin.USER, reason="engine.image")
+    needed = an_image(reference="r.example.com/engine:1")
     plan = a_plan(a_container(runtime=RuntimeName.DOCKER))
     release = a_release(image=needed, plan=plan)
     with image.registries_scope(registries):
         await in_thread(image.restore_image, release, plan)
     image.restore_image(release, plan)
     assert used == [Credentials(username="robot", password="sesame"), None]
+
+
+TAGGED = an_image(reference="r.example.com/engine:1")
+BUILT_HERE = an_image(reference="engine:1", digest="", identity="sha256:abc")
+
+
+@pytest.mark.parametrize(
+    ("recorded", "present", "pulled", "cause"),
+    [
+        (TAGGED, (), [TAGGED.pinned], None),
+        (BUILT_HERE, ("sha256:abc",), [], None),
+        (BUILT_HERE, ("engine:1",), [], Cause.IMAGE_MISSING),
+    ],
+)
+def test_an_image_comes_again_by_its_digest_and_never_by_its_tag(
+    monkeypatch: pytest.MonkeyPatch,
+    recorded: Image,
+    present: tuple[str, ...],
+    pulled: list[str],
+    cause: Cause | None,
+) -> None:
+    fetched, failures = list[str](), list[Failure]()
+
+    def ensure_image(_: object, wanted: Image, *__: object, **___: object) -> None:
+        fetched.append(wanted.reference)
+
+    daemon = SimpleNamespace(find=lambda name: name if name in present else None)
+    monkeypatch.setattr(image, "DockerImages", lambda _address: daemon)
+    monkeypatch.setattr(image, "ensure_image", ensure_image)
+    plan = a_plan(a_container(runtime=RuntimeName.DOCKER))
+    try:
+        image.restore_image(a_release(image=recorded, plan=plan), plan)
+    except Failure as failure:
+        failures.append(failure)
+    assert (fetched, [one.cause for one in failures]) == (pulled, [cause] if cause else [])
+    assert all("Deploy its spec again" in one.suggestion for one in failures)
 
 
 def on_a_gpu() -> ReleaseRow:
@@ -125,6 +163,28 @@ def test_its_accelerators_are_its_own_from_the_start_until_it_answers(
     assert ledger().repairs.of(row.id).attempts == 1
     ledger().locks.drop(lease_of(row.id))
     assert not ledger().locks.is_held(NAME)
+
+
+@STARTS
+@pytest.mark.parametrize("cause", [None, Cause.IMAGE_PULL_TIMEOUT])
+def test_a_pull_before_a_start_takes_nothing_of_its_deadline_or_lease(
+    started: list[str], monkeypatch: pytest.MonkeyPatch, start: Do, cause: Cause | None
+) -> None:
+    row, begun = on_a_gpu(), list[object]()
+
+    def pull(*_: object) -> None:
+        begun.extend((ledger().repairs.of(row.id).started_at, ledger().locks.is_held(NAME)))
+        if cause:
+            raise Failure(cause, "not within 1800 s")
+
+    for module in (restart, cleanup):
+        monkeypatch.setattr(module, "restore_image", pull)
+    with suppress(Failure):
+        start(DIED, row)
+    assert begun == [None, False]
+    assert ledger().repairs.of(row.id).attempts == 1
+    # Other replicas of a release that comes back may serve; a dead one needs its image.
+    assert len(started) == (cause is None or start is cleanup.bring_back)
 
 
 @pytest.fixture

@@ -86,8 +86,12 @@ PULL_ERRORS = (
     ErrorText("http 401 response", Cause.REGISTRY_UNAUTHORIZED),
     ErrorText("http 403 response", Cause.REGISTRY_UNAUTHORIZED),
     ErrorText("incorrect username or password", Cause.REGISTRY_UNAUTHORIZED),
+    ErrorText("authorization token has expired", Cause.REGISTRY_UNAUTHORIZED),
+    ErrorText("401 unauthorized", Cause.REGISTRY_UNAUTHORIZED),
     ErrorText("no space left on device", Cause.DISK_FULL, DOCKER_DISK),
     ErrorText("no matching manifest", Cause.NO_IMAGE),
+    # containerd resolves an image before it reads its parts with this: the image exists.
+    ErrorText("httpreadseeker", Cause.IMAGE_PULL_FAILED),
     ErrorText("not found", Cause.IMAGE_MISSING),
     ErrorText("manifest unknown", Cause.IMAGE_MISSING),
     ErrorText("does not exist", Cause.IMAGE_MISSING),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import math
+import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from docker.errors import APIError, ImageNotFound
+from docker.errors import APIError, DockerException, ImageNotFound
 from filelock import FileLock, Timeout
 
 from moorage.adapters.docker.client import CONFLICT, connect, daemon, follow
@@ -41,6 +43,17 @@ OF_REGISTRY = {
     Cause.REGISTRY_UNTRUSTED,
 }
 """Causes of a failed pull after which another registry may serve the same digest."""
+
+HELPER_BROKEN = "Credentials store error"
+"""Begins Docker's message when the helper that keeps its logins cannot be asked."""
+
+ASKS_FOR_LOGIN = {Cause.IMAGE_MISSING, Cause.REGISTRY_UNAUTHORIZED}
+"""Causes of a failed pull after which one with a login may succeed: a registry hides an image."""
+
+NO_HELPER = (
+    "Install the program that `credsStore` or `credHelpers` names in ~/.docker/config.json of this"
+    " machine, or remove that entry; or set an account under `registries.logins` in the fleet file."
+)
 
 LABEL_LACKS = "moorage.lacks"
 """Label of an image: words of `LACKABLE` for its missing parts, separated by commas."""
@@ -107,6 +120,14 @@ class DockerImages:
             for image in answer.json()["Images"] or ()
         )
 
+    def disk_free(self) -> int | None:
+        """Free bytes where a daemon of this machine keeps images; None = its folder is not here."""
+        with daemon(self.address) as client:
+            folder = str(client.info().get("DockerRootDir"))
+        with suppress(OSError):
+            return shutil.disk_usage(folder).free
+        return None
+
     def find(self, reference: str, *, by_digest: bool = False) -> LocalImage | None:
         """An image by tag, digest or id; None when it is missing.
 
@@ -146,17 +167,45 @@ class DockerImages:
 
         Args:
             on_progress: Called with the bytes done and the total known so far.
-            credentials: Account of the registry; None = the account of `docker login`.
+            credentials: Account of the registry; None = the account of `docker login`, if it can
+                be read.
             seconds: How long it may take.
         """
         login = credentials.model_dump() if credentials else None
+        try:
+            self._pull(reference, on_progress, login, seconds)
+        except _NoLoginError as trouble:
+            try:
+                self._pull(reference, on_progress, {}, seconds)
+            except Failure as failure:
+                if failure.cause not in ASKS_FOR_LOGIN:
+                    raise
+                detail = f"{failure.detail}; it was asked for without a login: {trouble}"
+                cause = Cause.REGISTRY_UNAUTHORIZED
+                raise Failure(cause, detail, suggestion=NO_HELPER) from failure
+
+    def _pull(
+        self,
+        reference: str,
+        on_progress: Callable[[int, int], None],
+        login: dict[str, str] | None,
+        seconds: float,
+    ) -> None:
+        """Pull as `pull`.
+
+        Args:
+            login: Empty = without an account; None = with that of `docker login`.
+
+        Raises:
+            _NoLoginError: When that account cannot be read.
+        """
         layers: Layers = {}
         with daemon(self.address, PULL_TIMEOUT_SECONDS) as client:
+            pulling = partial(
+                client.api.pull, reference, stream=True, decode=True, auth_config=login
+            )
+            access = parse_access(self.address)
             try:
-                pulling = partial(
-                    client.api.pull, reference, stream=True, decode=True, auth_config=login
-                )
-                access = parse_access(self.address)
                 for event in follow(pulling, partial(_ping, access), seconds):
                     if "error" in event:
                         raise pull_failure(str(event["error"]), reference)
@@ -165,29 +214,40 @@ class DockerImages:
                         on_progress(done, total)
             except APIError as error:
                 raise pull_failure(str(error.explanation or error), reference) from error
+            except DockerException as error:
+                if not str(error).startswith(HELPER_BROKEN):
+                    raise
+                raise _NoLoginError(str(error)) from None
             except TimeoutError:
                 detail = f"{reference}: the pull did not end within {seconds:g} s"
                 raise Failure(Cause.IMAGE_PULL_TIMEOUT, detail) from None
 
-    def remove(self, reference: str) -> None:
-        """Remove an image by one of its names. An image of any existing container stays.
+    def remove(self, reference: str) -> str:
+        """Remove an image by one of its names; returns why it stays, empty = it is not there.
 
-        A missing image is not an error.
+        An image of any existing container stays.
         """
         with daemon(self.address) as client:
             try:
                 client.api.remove_image(reference, noprune=False)
             except ImageNotFound:
-                return
+                return ""
             except APIError as error:
+                reason = str(error.explanation or error)
                 if error.status_code != CONFLICT:
-                    raise pull_failure(str(error.explanation or error), reference) from error
+                    raise pull_failure(reason, reference) from error
+                return reason
+        return ""
 
     def tag(self, pinned: str, reference: str) -> None:
         """Give an image that was pulled by digest its requested tag."""
         with daemon(self.address) as client:
             wanted = parse_reference(reference)
             client.images.get(pinned).tag(wanted.name, tag=wanted.tag or DEFAULT_TAG)
+
+
+class _NoLoginError(Exception):
+    """The account of `docker login` cannot be read: the helper that keeps it fails."""
 
 
 def _ping(access: Access) -> None:

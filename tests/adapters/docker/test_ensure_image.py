@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, cast
@@ -23,7 +24,7 @@ from moorage.images.image import Image
 from moorage.inventory.checks import OLDEST_API
 from moorage.inventory.registries import Registries
 from tests.builders import an_image
-from tests.hostile_engine import CHUNKED, MISBEHAVIOURS, HostileEngine, _chunk
+from tests.hostile_engine import CHUNKED, MISBEHAVIOURS, OK, HostileEngine, _chunk
 
 
 class Daemon:
@@ -180,3 +181,34 @@ def test_a_pull_without_end_has_a_deadline_and_few_layers(monkeypatch: pytest.Mo
         forget_clients()
     assert caught.value.cause is Cause.IMAGE_PULL_TIMEOUT
     assert max(totals) == MOST_LAYERS
+
+
+ONCE = OK + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+REFUSED = b'{"error": "pull access denied for engine"}'
+FULL = b'{"error": "no space left on device"}'
+
+
+@pytest.mark.parametrize(
+    ("event", "cause", "words"),
+    [
+        (b'{"status": "Pull complete"}', None, ""),
+        (REFUSED, Cause.REGISTRY_UNAUTHORIZED, "denied.*docker-credential-of-nobody not installed"),
+        (FULL, Cause.DISK_FULL, "no space left on device$"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:docker-credential-of-nobody")
+def test_a_pull_goes_on_without_a_login_when_the_helper_of_docker_login_is_broken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, event: bytes, cause: Cause | None, words: str
+) -> None:
+    (tmp_path / "config.json").write_text('{"credsStore": "of-nobody"}')
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    answer = [ONCE, _chunk(event + b"\n"), b"0\r\n\r\n"]
+    monkeypatch.setitem(MISBEHAVIOURS, "pulls", lambda: iter(answer))
+    refused = pytest.raises(Failure, match=words) if cause else nullcontext()
+    path = f"/v{OLDEST_API}/images/create?tag=v1&fromImage=engine"
+    with HostileEngine("pulls", path) as daemon:
+        images = DockerImages(daemon.url.replace("http:", "tcp:"))
+        with refused as caught:
+            images.pull("engine:v1", lambda _done, _total: None, seconds=10.0)
+        forget_clients()
+    assert cause is None or (caught and caught.value.cause is cause)

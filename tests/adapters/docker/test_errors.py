@@ -19,6 +19,30 @@ NOW = "current time 2019-01-01T00:00:00Z is before 2024-05-01T00:00:00Z"
         ("Get https://own.io/v2/: no basic auth credentials", Cause.REGISTRY_UNAUTHORIZED, ""),
         ("unauthorized: incorrect username or password", Cause.REGISTRY_UNAUTHORIZED, ""),
         (
+            "denied: Your authorization token has expired. Reauthenticate and try again.",
+            Cause.REGISTRY_UNAUTHORIZED,
+            "registries.logins",
+        ),
+        (
+            "failed to authorize: failed to fetch oauth token: unexpected status from POST request"
+            " to https://own.io/token: 401 Unauthorized",
+            Cause.REGISTRY_UNAUTHORIZED,
+            "registries.logins",
+        ),
+        (
+            "failed to copy: httpReadSeeker: failed open: unexpected status code"
+            " https://own.io/v2/a/blobs/sha256:1: 401 Unauthorized",
+            Cause.REGISTRY_UNAUTHORIZED,
+            "",
+        ),
+        (
+            "failed to copy: httpReadSeeker: failed open: content at"
+            " https://own.io/v2/a/blobs/sha256:1 not found: not found",
+            Cause.IMAGE_PULL_FAILED,
+            "",
+        ),
+        ("failed to resolve reference own.io/a:1: own.io/a:1: not found", Cause.IMAGE_MISSING, ""),
+        (
             "no matching manifest for linux/s390x in the manifest list entries",
             Cause.NO_IMAGE,
             "",

@@ -52,6 +52,7 @@ def test_a_host_that_takes_too_long_is_unreachable_with_the_time_it_had() -> Non
     assert gone.unreachable == "it did not answer within 1 s"
     assert (gone.name, gone.bind) == ("sim-0", "10.0.0.1")
     assert (seen.unreachable, seen.accelerators[0].uuid) == ("", "GPU-1-0")
+    assert seen.image_disk_free == 12 * GIB
 
 
 def test_what_has_not_ended_in_time_is_a_time_out_and_errors_stay_with_their_item() -> None:
