@@ -1,6 +1,6 @@
 """The exact terms of one rank: weights, KV cache and adapter buffers."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from moorage.common.refusal import Refusal
@@ -10,14 +10,14 @@ from moorage.memory.dtypes import engine_dtype, pools
 from moorage.memory.engine_setup import EngineSetup
 from moorage.memory.facts import Facts
 from moorage.memory.kv import KVKind, keeps_states
-from moorage.memory.layers import Mixer, layer_mixers, stage_layers
+from moorage.memory.layers import Mixer, layer_mixers, stage_ranges
 from moorage.memory.lora import lora_bytes
 from moorage.memory.need import Batch, MemoryPrediction, MemoryQuery, Term
 from moorage.memory.options import MemoryOptions, MemorySettings
 from moorage.memory.predict import exact_prediction
 from moorage.memory.refusal import caught, rejected, unknown
 from moorage.memory.sglang_cache import bytes_for_states
-from moorage.memory.sharding import parse_name
+from moorage.memory.sharding import TensorName, parse_name
 from moorage.memory.weights import Tensors, predictor_weights
 from moorage.models.config import Config
 from moorage.models.source import TensorHeader, WeightSummary
@@ -56,7 +56,8 @@ class Scale:
             # vLLM then creates no modules for pictures and sound.
             headers = {k: header for k, header in headers.items() if not parse_name(k).tower}
         self._config, self._files, self._options = config, files, options
-        self._tensors = Tensors(headers)
+        self._tensors, fewer = Tensors(headers), _without_absent(headers, options.absent)
+        self._wanted = self._tensors if fewer is headers else Tensors(fewer)
         self._cache: dict[tuple[int, int, int, tuple[str, ...]], RankWeights | Refusal] = {}
 
     def weigh(self, query: MemoryQuery) -> RankWeights:
@@ -79,20 +80,22 @@ class Scale:
         return EngineSetup(self._config, self._options, step, query).settings()
 
     def _weigh(self, settings: MemorySettings) -> RankWeights:
-        facts, lora, headers = Facts(self._config), self._options.lora, self._tensors.headers
+        facts, lora = Facts(self._config), self._options.lora
+        tensors = self._wanted if settings.since(WITHOUT_ABSENT_SINCE) else self._tensors
+        headers = tensors.headers
         tensor, data = settings.tensor_parallel_size, settings.data_parallel_size
-        pipeline = settings.pipeline_parallel_size
+        ranges = stage_ranges(facts, settings)
         if headers:
-            found = exact_prediction(self._config, self._tensors, settings)
+            found = exact_prediction(self._config, tensors, settings)
             stages = tuple(stage.weight_bytes for stage in found.stages)
             ranks = f" over {tensor} ranks" if tensor > 1 else ""
             ranks += f", experts over {tensor * data}" if data > 1 and facts.experts else ""
             reason = f"{len(headers)} tensors{ranks}"
         else:
-            stages, reason = self._stages_of_files(facts, tensor, pipeline)
+            stages, reason = self._stages_of_files(facts, tensor, ranges)
         return RankWeights(
             stages=stages,
-            adapters=lora_bytes(facts, headers, lora, tensor, pipeline),
+            adapters=lora_bytes(facts, headers, lora, tensor, ranges),
             exact=bool(headers),
             adapters_exact=not facts.experts,
             reason=reason,
@@ -107,17 +110,45 @@ class Scale:
         return predictor_weights(facts, self._tensors, settings, dtype)
 
     def _stages_of_files(
-        self, facts: Facts, tensor: int, pipeline: int
+        self, facts: Facts, tensor: int, ranges: Sequence[range]
     ) -> tuple[tuple[int, ...], str]:
         files = self._files
         if files is None or not files.bytes:
             raise unknown("there are no tensor headers")
-        most = max(map(len, stage_layers(facts.layers, pipeline)))
+        most = max(map(len, ranges))
         # vLLM casts float32 to two bytes while loading.
         size = files.bytes // (2 if facts.get("torch_dtype") == "float32" else 1)
         each = -(-size * most // (tensor * facts.layers))
         reason = f"{human_bytes(files.bytes)} of {files.family} files, whose tensors are not known"
-        return (each,) * pipeline, reason
+        return (each,) * len(ranges), reason
+
+
+WITHOUT_ABSENT_SINCE = "0.26.0"
+"""First version that surely creates no encoder whose inputs all have the limit 0.
+
+Source: `model_executor/models/interfaces.py:_mark_tower_model`.
+"""
+
+
+def _without_absent(
+    headers: Mapping[str, TensorHeader], absent: Collection[str]
+) -> Mapping[str, TensorHeader]:
+    """The tensors without encoders of inputs that no request may have.
+
+    What joins an encoder to the language model goes with the last one.
+    """
+    sees, hears = not {"image", "video"} <= set(absent), "audio" not in absent
+    if sees and hears:
+        return headers
+    names = {key: parse_name(key) for key in headers}
+    joined = sees or (hears and any(name.hears for name in names.values()))
+
+    def is_kept(name: TensorName) -> bool:
+        if name.hears:
+            return hears
+        return not name.tower or (sees if name.sees else joined)
+
+    return {key: header for key, header in headers.items() if is_kept(names[key])}
 
 
 STAND_IN = {"model.norm.weight": TensorHeader(dtype="BF16", shape=(1,))}
@@ -205,7 +236,7 @@ def _bytes_for_states(setup: EngineSetup, found: MemoryPrediction, cache: int) -
         return 0
     # Each stage takes as much as the one with most of these layers.
     mixers = layer_mixers(setup.facts)
-    stages = stage_layers(setup.facts.layers, setup.query.pipeline)
+    stages = stage_ranges(setup.facts, setup.settings())
     most = max(sum(mixers[at].count(Mixer.STATE) for at in stage) for stage in stages)
     drafted = setup.options.draft.tokens + 1 if setup.options.draft else 0
     settings, requests = setup.settings(), setup.query.concurrency

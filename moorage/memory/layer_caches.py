@@ -13,7 +13,7 @@ from moorage.memory.architectures import MLA_TYPES
 from moorage.memory.dtypes import kv_dtype, size_of
 from moorage.memory.facts import Facts
 from moorage.memory.kv import KVKind, KVSpec, LayerCache
-from moorage.memory.layers import Mixer, attention_of, layer_mixers, stage_layers, window
+from moorage.memory.layers import Mixer, attention_of, layer_mixers, stage_ranges, window
 from moorage.memory.options import MemorySettings
 from moorage.memory.refusal import unknown
 from moorage.memory.states import blocks_kept, state_bytes
@@ -157,7 +157,7 @@ def layer_caches(
             specs[Mixer.STATE] = _state(block if prefix else tokens, block * usual, kept)
     for mixer, size in per_token.items():
         specs[mixer] = _attention(facts, mixer, block, block * size, settings)
-    without = _layers_without_attention(mixers, settings.pipeline_parallel_size)
+    without = _layers_without_attention(mixers, stage_ranges(facts, settings))
     return [
         LayerCache(layer=index, spec=bare if bare and index in without else specs[mixer])
         for index, layer in enumerate(mixers)
@@ -182,11 +182,13 @@ def usual_block(settings: MemorySettings) -> int:
     return settings.block_size or DEFAULT_BLOCK
 
 
-def _layers_without_attention(mixers: Sequence[tuple[Mixer, ...]], stages: int) -> set[int]:
+def _layers_without_attention(
+    mixers: Sequence[tuple[Mixer, ...]], stages: Sequence[range]
+) -> set[int]:
     """Layers on stages without attention, whose blocks are not enlarged to attention's size."""
     return {
         index
-        for stage in stage_layers(len(mixers), stages)
+        for stage in stages
         if set().union(*{mixers[index] for index in stage}) == {Mixer.STATE}
         for index in stage
     }

@@ -37,6 +37,7 @@ class CacheOptions(Value):
         decode_context_parallel_size: Tensor-parallel ranks that share the KV cache of a request.
         runner: Whether the engine generates or pools; `auto` = by the architecture.
         whole_towers: Whether each rank has the whole encoder of images, for a part of them.
+        layer_partition: Layers of each pipeline stage; empty = vLLM's choice.
         any_length: Whether a context beyond the model's is allowed.
         extended: Whether an image or packages of the user's own may let vLLM take more models, or
             an argument what it deprecates.
@@ -55,6 +56,7 @@ class CacheOptions(Value):
     decode_context_parallel_size: Count = 1
     runner: Runner = "auto"
     whole_towers: bool = False
+    layer_partition: tuple[int, ...] = ()
     any_length: bool = False
     extended: bool = False
     rope: RopeRule = RopeRule.HELD
@@ -84,7 +86,11 @@ class MemorySettings(CacheOptions):
     @property
     def as_described(self) -> bool:
         """Whether all versions that may run are at least the one that the rules describe."""
-        return bool(self.versions) and all(at_least(one, DESCRIBED) for one in self.versions)
+        return self.since(DESCRIBED)
+
+    def since(self, first: str) -> bool:
+        """Whether all versions that may run are known, and at least `first`."""
+        return bool(self.versions) and all(at_least(one, first) for one in self.versions)
 
     def lacks(self, last: str = "") -> bool:
         """Whether vLLM surely lacks what its version `last` had at last; empty = by the rules."""
@@ -177,6 +183,7 @@ class MemoryOptions(CacheOptions):
         second_runner: Whether vLLM uses its second model runner.
         unsettled_runner: Whether an argument may affect the choice of the runner.
         kv_bytes: Bytes of the KV cache on each rank; None = as many as the requests need.
+        absent: Kinds of input of which no request may have any: `image`, `video`, `audio`.
         connectors: Classes that move the KV cache to or from elsewhere.
         overrides: Keys of config.json that are replaced (`--hf-overrides`).
         uncovered: Why the rules do not cover these options; empty = they do.
@@ -198,6 +205,7 @@ class MemoryOptions(CacheOptions):
     unsettled_runner: bool = False
     kv_bytes: int | None = None
     language_model_only: bool = False
+    absent: tuple[str, ...] = ()
     connectors: tuple[str, ...] = ()
     overrides: dict[str, Any] = {}
     lora: LoraOptions | None = None

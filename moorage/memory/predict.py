@@ -31,7 +31,7 @@ from moorage.memory.layers import (
     cache_owners,
     is_bidirectional,
     layer_mixers,
-    stage_layers,
+    stage_ranges,
     window,
 )
 from moorage.memory.need import GroupMemory, MemoryPrediction, StageMemory
@@ -99,7 +99,7 @@ def _only_pools(facts: Facts) -> bool:
 
 
 def _require_owners_on_stage(facts: Facts, settings: MemorySettings) -> None:
-    for stage in stage_layers(facts.layers, settings.pipeline_parallel_size):
+    for stage in stage_ranges(facts, settings):
         for layer, owner in cache_owners(facts).items():
             if layer in stage and owner not in stage:
                 raise rejected(
@@ -128,7 +128,7 @@ def exact_prediction(
     prefix = _caches_prefixes(facts, settings)
     caches = layer_caches(facts, settings, dtype, tokens, prefix)
     groups, paid = _groups(facts, settings, caches)
-    ranges = stage_layers(facts.layers, settings.pipeline_parallel_size)
+    ranges = stage_ranges(facts, settings)
     weights = stage_weights(facts, tensors, settings, dtype, ranges)
     # `config/vllm.py:max_in_flight_tokens`, async scheduling on the V2 model runner.
     in_flight = (settings.pipeline_parallel_size + 1) * settings.max_num_batched_tokens

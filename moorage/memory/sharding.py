@@ -24,6 +24,10 @@ TOWER = re.compile(
 )
 """Encoders of images and sound, and the layers that join them to the language model."""
 
+SIGHT = re.compile(r"(?:^|\.)(?:vis|vit\.|embed_vision\.)")
+HEARING = "audio"
+"""Encoders by what they read; the other modules of `TOWER` join either to the language model."""
+
 NUMBER = re.compile(r"\.\d+(?=\.)")
 EXPERT = re.compile(r"\.experts\.(\d+)\.")
 """Matches the number of a tensor's expert; stacked tensors of all experts have none."""
@@ -60,6 +64,16 @@ class TensorName:
     def tower(self) -> bool:
         """Whether it belongs to an encoder of images or sound."""
         return TOWER.search(f"{self.module}.") is not None
+
+    @property
+    def sees(self) -> bool:
+        """Whether it belongs to an encoder of images."""
+        return SIGHT.search(f"{self.module}.") is not None
+
+    @property
+    def hears(self) -> bool:
+        """Whether it belongs to an encoder of sound."""
+        return self.tower and HEARING in self.module
 
     @property
     def last(self) -> str:

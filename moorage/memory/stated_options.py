@@ -68,6 +68,9 @@ PROFILES_GRAPHS = "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS"
 SECOND_RUNNER = "VLLM_USE_V2_MODEL_RUNNER"
 """Variables of vLLM, 0 or 1 (`envs.py`)."""
 
+LAYER_PARTITION = "VLLM_PP_LAYER_PARTITION"
+"""Variable of vLLM with the layers of each pipeline stage (`distributed/utils.py`)."""
+
 DTYPES = {"half": "float16", "float16": "float16", "bfloat16": "bfloat16", "auto": ""}
 
 COVERED_VALUES = {
@@ -106,10 +109,12 @@ def memory_options(
         unsettled_runner=any(map(args.states, UNSETTLED_RUNNER)),
         block_size=args.whole_number(names.block_size) or None,  # 0: vLLM chooses
         decode_context_parallel_size=_decode_ranks(args),
+        absent=_absent(args),
         hybrid_kv_cache_manager=not args.switch("--disable-hybrid-kv-cache-manager"),
         connectors=_connectors(spec),
         runner=_runner(spec, mode),
         whole_towers=keeps_towers_whole(args),
+        layer_partition=() if sglang else _partition(spec.engine.env),
         any_length=allows_longer(spec),
         extended=_extended(spec),
         rope=rope_rule(spec),
@@ -126,10 +131,11 @@ def memory_options(
 
 def for_sglang(options: MemoryOptions) -> dict[str, Any]:
     """The changes to options that were read before `auto` came to SGLang: none has arguments."""
+    changes: dict[str, Any] = {"sglang": True, "layer_partition": ()}
     if options.lora is None:
-        return {"sglang": True}
+        return changes
     slots = options.lora.max_loras + SGLANG.slots_without_adapter
-    return {"sglang": True, "lora": options.lora.model_copy(update={"max_loras": slots})}
+    return changes | {"lora": options.lora.model_copy(update={"max_loras": slots})}
 
 
 def wanted_concurrency(spec: ModelSpec, tokens: int, encoder_tokens: int = 0) -> int:
@@ -182,6 +188,16 @@ def _ratios(args: EngineArguments) -> dict[str, Any]:
     return found
 
 
+def _absent(args: EngineArguments) -> tuple[str, ...]:
+    """Kinds of input whose limit is 0, as a number or as the `count` of an object."""
+    limits = args.json_object("--limit-mm-per-prompt") or {}
+    counts = {
+        kind: limit.get("count") if isinstance(limit, Mapping) else limit
+        for kind, limit in limits.items()
+    }
+    return tuple(sorted(kind for kind, count in counts.items() if count == 0))
+
+
 def _decode_ranks(args: EngineArguments) -> int:
     """Ranks that share a cache; with prefill-context ranks, they need not be tensor-parallel."""
     shares_prompts = (args.whole_number("--prefill-context-parallel-size") or 1) > 1
@@ -212,6 +228,19 @@ def _connectors(spec: ModelSpec) -> tuple[str, ...]:
 
 def _flag(variables: Mapping[str, str], name: str) -> bool | None:
     return variables[name] != "0" if name in variables else None
+
+
+def _partition(variables: Mapping[str, str]) -> tuple[int, ...]:
+    """The layers that the user gives each pipeline stage."""
+    text = variables.get(LAYER_PARTITION)
+    try:
+        return tuple(map(int, text.split(","))) if text is not None else ()
+    except ValueError:
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"engine.env.{LAYER_PARTITION}: {text!r:.60} is no list of numbers",
+            suggestion="State the layers of each pipeline stage, such as `20,41`.",
+        ) from None
 
 
 def _covered(args: EngineArguments, flag: str) -> Any:

@@ -127,6 +127,13 @@ def test_each_rank_has_all_shared_experts_if_ranks_and_copies_share_the_tokens()
     assert other - one == shared // 2
 
 
+def test_the_stated_layers_of_a_stage_decide_which_stage_needs_most() -> None:
+    equal = weights_of(plain("llama-3.1-8b"), pipeline=2)
+    stated = with_options("llama-3.1-8b", layer_partition=(4, 28))
+    assert weights_of(stated, pipeline=2) > 1.5 * equal
+    assert refusal(stated).reason is Reason.REJECTED
+
+
 def test_copies_of_a_dense_model_are_independent() -> None:
     alone, copied = (needed(plain("llama-3.1-8b"), data=data) for data in (1, 4))
     assert copied.terms == alone.terms
@@ -421,6 +428,42 @@ def test_without_pictures_and_sound_their_weights_are_not_made() -> None:
     without = weights_of(plain("llama-3.1-8b"))
     assert weights_of(text) == without
     assert weights_of(MemoryModel(config, more, MemoryOptions())) == without + 2_000_000
+
+
+@pytest.mark.parametrize(
+    ("absent", "version", "left"),
+    [
+        (("audio", "image", "video"), "0.26.0", ""),
+        (("image", "video"), "0.32.0", "hearing joint"),
+        (("audio",), "0.32.0", "sight joint"),
+        (("image",), "0.32.0", "sight hearing joint"),
+        (("audio", "image", "video"), "0.25.1", "sight hearing joint"),
+        (("audio", "image", "video"), "", "sight hearing joint"),
+    ],
+)
+def test_an_encoder_whose_inputs_no_request_may_have_is_not_made(
+    absent: tuple[str, ...], version: str, left: str
+) -> None:
+    config, headers = known("llama-3.1-8b")
+    parts = {
+        "sight": ("visual.patch.weight", 1000),
+        "hearing": ("audio_tower.conv1.weight", 2000),
+        "joint": ("multi_modal_projector.linear.weight", 3000),
+    }
+    towers = [(name, "BF16", (width, 1000)) for name, width in parts.values()]
+    more = TensorHeaders([*((n, h.dtype, h.shape) for n, h in headers.items()), *towers])
+    model = MemoryModel(config, more, MemoryOptions(absent=absent))
+    found = weights_of(model, versions=(version,)) - weights_of(plain("llama-3.1-8b"))
+    assert found == sum(2000 * parts[part][1] for part in left.split())
+
+
+def test_sound_alone_keeps_what_joins_it_to_the_model() -> None:
+    config, headers = known("llama-3.1-8b")
+    tower = ("audio_tower.conv1.weight", "BF16", (1000, 1000))
+    joint = ("multi_modal_projector.linear.weight", "BF16", (1000, 1000))
+    more = TensorHeaders([*((n, h.dtype, h.shape) for n, h in headers.items()), tower, joint])
+    model = MemoryModel(config, more, MemoryOptions(absent=("image", "video")))
+    assert weights_of(model) - weights_of(plain("llama-3.1-8b")) == 4_000_000
 
 
 def test_an_encoder_that_ranks_do_not_divide_is_whole_on_each() -> None:

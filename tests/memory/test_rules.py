@@ -69,6 +69,19 @@ def test_remaining_layers_go_to_the_stages_before_the_last(
     assert [len(stage) for stage in stage_layers(layers, stages)] == counts
 
 
+def test_layers_go_to_the_stages_that_the_user_states() -> None:
+    assert stage_layers(61, 2, (20, 41)) == (range(20), range(20, 61))
+    stated = predict({"num_hidden_layers": 4}, pipeline_parallel_size=2, layer_partition=(1, 3))
+    assert [stage.layers for stage in stated.stages] == [1, 3]
+
+
+@pytest.mark.parametrize("partition", [(2, 1), (4,), (1, 1, 2), (5, -1)])
+def test_layers_that_are_stated_for_other_stages_are_refused(partition: tuple[int, ...]) -> None:
+    stages = {"pipeline_parallel_size": 2, "layer_partition": partition}
+    found = refuse({"num_hidden_layers": 4}, **stages)
+    assert (found.reason, "VLLM_PP_LAYER_PARTITION" in found.note) == (Reason.REJECTED, True)
+
+
 @pytest.mark.parametrize(
     ("kind", "window", "tokens", "blocks"),
     [

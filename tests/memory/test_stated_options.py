@@ -81,6 +81,9 @@ def test_every_writing_says_the_same(args: tuple[str, ...]) -> None:
         (("--no-enable-prefix-caching",), "enable_prefix_caching", False),
         (("--runner=pooling",), "runner", "pooling"),
         (("--language-model-only",), "language_model_only", True),
+        (("--limit-mm-per-prompt", '{"image": 0, "video": 2}'), "absent", ("image",)),
+        (("--limit-mm-per-prompt", '{"video": {"count": 0}}'), "absent", ("video",)),
+        (("--limit-mm-per-prompt.audio=0", "--limit-mm-per-prompt.image=1"), "absent", ("audio",)),
         (("--hf-overrides", '{"a": {"b": 1}}'), "overrides", {"a": {"b": 1}}),
         (("--hf-overrides.a.b=1",), "overrides", {"a": {"b": 1}}),
         (("--enable-lora",), "lora", LoraOptions()),
@@ -114,6 +117,24 @@ def test_every_writing_says_the_same(args: tuple[str, ...]) -> None:
 )
 def test_each_argument_is_read(args: tuple[str, ...], field: str, value: object) -> None:
     assert getattr(read(*args), field) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "layers"),
+    [("vllm", "20,41", (20, 41)), ("vllm", None, ()), ("sglang", "20,41", ())],
+)
+def test_the_layers_of_each_stage_are_read_from_the_environment(
+    name: str, text: str | None, layers: tuple[int, ...]
+) -> None:
+    env = {} if text is None else {"VLLM_PP_LAYER_PARTITION": text}
+    assert memory_options(a_spec(engine={"name": name, "env": env})).layer_partition == layers
+
+
+def test_layers_that_are_no_numbers_are_a_mistake_in_the_spec() -> None:
+    spec = a_spec(engine={"env": {"VLLM_PP_LAYER_PARTITION": "20;41"}})
+    with pytest.raises(Failure, match=r"engine\.env\.VLLM_PP_LAYER_PARTITION") as caught:
+        memory_options(spec)
+    assert caught.value.cause is Cause.BAD_SPEC
 
 
 @pytest.mark.parametrize(
