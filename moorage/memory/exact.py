@@ -18,7 +18,7 @@ from moorage.memory.predict import exact_prediction
 from moorage.memory.refusal import caught, rejected, unknown
 from moorage.memory.sglang_cache import bytes_for_states
 from moorage.memory.sharding import TensorName, parse_name
-from moorage.memory.weights import Tensors, predictor_weights
+from moorage.memory.weights import Tensors, attention_copies, predictor_weights
 from moorage.models.config import Config
 from moorage.models.source import TensorHeader, WeightSummary
 
@@ -87,9 +87,12 @@ class Scale:
         ranges = stage_ranges(facts, settings)
         if headers:
             found = exact_prediction(self._config, tensors, settings)
-            stages = tuple(stage.weight_bytes for stage in found.stages)
+            copies = attention_copies(facts, tensors, settings, found.dtype, ranges)
+            created = (stage.weight_bytes for stage in found.stages)
+            stages = tuple(map(sum, zip(created, copies, strict=True)))
             ranks = f" over {tensor} ranks" if tensor > 1 else ""
             ranks += f", experts over {tensor * data}" if data > 1 and facts.experts else ""
+            ranks += ", MLA's kv_b_proj in 16 bits besides" if any(copies) else ""
             reason = f"{len(headers)} tensors{ranks}"
         else:
             stages, reason = self._stages_of_files(facts, tensor, ranges)

@@ -12,13 +12,12 @@ from moorage.memory.dtypes import quantisation, quantisation_method
 from moorage.memory.facts import Facts
 from moorage.memory.options import LoraOptions
 from moorage.memory.refusal import unknown
-from moorage.memory.sharding import Split, TensorName, parse_name, split_of
+from moorage.memory.sharding import WEIGHT_LEAVES, Split, TensorName, parse_name, split_of
 from moorage.models.source import TensorHeader
 
 ELEMENT = 2
 """Bytes of an element; `lora_dtype` is the model's."""
 
-WEIGHT_LEAVES = ("weight", "qweight", "weight_packed")
 PACKED_BITS = 32
 """Bits of the words into which quantised weights are packed."""
 

@@ -16,6 +16,9 @@ LEAVES = (
 )
 """Last parts of tensor names that are parameters of the module named before them."""
 
+WEIGHT_LEAVES = ("weight", "qweight", "weight_packed")
+"""Leaves with the weight of a module, packed or not."""
+
 LAYER = re.compile(r"(?:^|\.)(?:layers|h|blocks|layer)\.(\d+)\.")
 TOWER = re.compile(
     r"(?:^|\.)(?:visual|vision_tower|vision_model|vision_encoder|vision_embedder|vit|audio_tower"

@@ -134,6 +134,19 @@ def test_the_stated_layers_of_a_stage_decide_which_stage_needs_most() -> None:
     assert refusal(stated).reason is Reason.REJECTED
 
 
+@pytest.mark.parametrize(
+    ("name", "tensor", "copies"),
+    [("deepseek-v3", 8, 61 * (128 // 8) * (128 + 128) * 512 * 2), ("deepseek-v3-bf16", 16, 0)],
+)
+def test_each_rank_holds_the_copies_that_mla_makes_of_quantised_weights(
+    name: str, tensor: int, copies: int
+) -> None:
+    created = predict_memory(*known(name), MemorySettings(tensor_parallel_size=tensor))
+    assert isinstance(created, MemoryPrediction)
+    held = weights_of(plain(name), gib=192, tensor=tensor)
+    assert held == created.weight_bytes_per_rank + copies
+
+
 def test_copies_of_a_dense_model_are_independent() -> None:
     alone, copied = (needed(plain("llama-3.1-8b"), data=data) for data in (1, 4))
     assert copied.terms == alone.terms

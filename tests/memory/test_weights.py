@@ -9,7 +9,7 @@ from moorage.memory.facts import Facts
 from moorage.memory.options import MemorySettings
 from moorage.memory.parameters import Kind, created_dtype, created_with, expert_factor
 from moorage.memory.sharding import parse_name
-from moorage.memory.weights import Tensors, stage_weights, stages_of
+from moorage.memory.weights import Tensors, attention_copies, stage_weights, stages_of
 from moorage.models.source import TensorHeader
 
 BASE = {
@@ -180,6 +180,32 @@ def test_only_merged_layers_may_cut_an_fp8_block(name: str, fits: bool) -> None:
     else:
         with pytest.raises(Refusal, match="block of 128"):
             weigh(tensors, config, tp=2)
+
+
+@pytest.mark.parametrize(
+    ("leaf", "dtype", "changes", "copied"),
+    [
+        ("weight", "F8_E4M3", {}, True),
+        ("weight_packed", "I32", {}, True),
+        ("weight", "BF16", {}, False),
+        ("weight_scale_inv", "F32", {}, False),
+        ("weight", "F8_E4M3", {"model_type": "llama"}, False),
+    ],
+)
+def test_mla_keeps_quantised_weights_once_more_in_16_bits(
+    leaf: str, dtype: str, changes: dict[str, object], copied: bool
+) -> None:
+    mla = {"kv_lora_rank": 32, "qk_nope_head_dim": 16, "v_head_dim": 24}
+    config = facts({"model_type": "deepseek_v3", **mla, **changes})
+    headers = {
+        f"model.layers.{layer}.self_attn.kv_b_proj.{leaf}": TensorHeader(
+            dtype=dtype, shape=(8 * 40, 32)
+        )
+        for layer in range(2)
+    }
+    settings = MemorySettings(tensor_parallel_size=2)
+    found = attention_copies(config, Tensors(headers), settings, "bfloat16", STAGES)
+    assert found == (copied * 2 * 4 * 40 * 32,) * 2
 
 
 def test_gptq_gives_each_expert_a_bias_and_no_group_index() -> None:
