@@ -73,7 +73,8 @@ class EngineSetup:
             **shared
             | {"block_size": self.options.block_size or self.block}
             | {"hybrid_kv_cache_manager": self._keeps_hybrid}
-            | ({"layer_partition": ()} if pipeline else {}),
+            | ({"layer_partition": ()} if pipeline else {})
+            | {"special_kernel": self.options.special_kernel or self.options.lora is not None},
             tensor_parallel_size=self.query.tensor,
             pipeline_parallel_size=pipeline or self.query.pipeline,
             data_parallel_size=self.query.data,
@@ -81,6 +82,7 @@ class EngineSetup:
             max_num_batched_tokens=self.batch.tokens,
             versions=self.query.versions,
             device_type=self.query.device_type,
+            device_name=self.query.device_name,
         )
 
     @property

@@ -12,6 +12,7 @@ from moorage.memory.facts import Facts
 from moorage.memory.kv import KVKind, keeps_states
 from moorage.memory.layers import Mixer, layer_mixers, stage_ranges
 from moorage.memory.lora import lora_bytes
+from moorage.memory.mxfp4 import doubt_of_padding, kernel_of
 from moorage.memory.need import Batch, MemoryPrediction, MemoryQuery, Term
 from moorage.memory.options import MemoryOptions, MemorySettings
 from moorage.memory.predict import exact_prediction
@@ -30,7 +31,7 @@ class RankWeights(Value):
         stages: Bytes on each pipeline stage.
         adapters: Bytes of the buffers for LoRA adapters on each stage.
         predictor: Bytes of the layers that draft, if the model drafts with layers of its own.
-        exact: Whether `stages` follow from tensor headers.
+        exact: Whether `stages` follow from tensor headers and known rules.
         adapters_exact: Whether `adapters` do; buffers of experts depend on how vLLM merges experts.
     """
 
@@ -58,7 +59,7 @@ class Scale:
         self._config, self._files, self._options = config, files, options
         self._tensors, fewer = Tensors(headers), _without_absent(headers, options.absent)
         self._wanted = self._tensors if fewer is headers else Tensors(fewer)
-        self._cache: dict[tuple[int, int, int, tuple[str, ...]], RankWeights | Refusal] = {}
+        self._cache: dict[tuple[object, ...], RankWeights | Refusal] = {}
 
     def weigh(self, query: MemoryQuery) -> RankWeights:
         """Weigh the ranks.
@@ -66,7 +67,8 @@ class Scale:
         Raises:
             Refusal: When the model cannot be split like this, or its tensors are unknown.
         """
-        key = (query.tensor, query.pipeline, query.data, query.versions)
+        kernel = kernel_of(query.device_type, query.device_name)
+        key = (query.tensor, query.pipeline, query.data, query.versions, kernel)
         if key not in self._cache:
             self._cache[key] = caught(lambda: self._weigh(self._settings(query)))
         found = self._cache[key]
@@ -82,28 +84,38 @@ class Scale:
     def _weigh(self, settings: MemorySettings) -> RankWeights:
         facts, lora = Facts(self._config), self._options.lora
         tensors = self._wanted if settings.since(WITHOUT_ABSENT_SINCE) else self._tensors
-        headers = tensors.headers
-        tensor, data = settings.tensor_parallel_size, settings.data_parallel_size
-        ranges = stage_ranges(facts, settings)
+        headers, ranges = tensors.headers, stage_ranges(facts, settings)
+        tensor, doubt = settings.tensor_parallel_size, "no headers"
         if headers:
-            found = exact_prediction(self._config, tensors, settings)
-            copies = attention_copies(facts, tensors, settings, found.dtype, ranges)
-            created = (stage.weight_bytes for stage in found.stages)
-            stages = tuple(map(sum, zip(created, copies, strict=True)))
-            ranks = f" over {tensor} ranks" if tensor > 1 else ""
-            ranks += f", experts over {tensor * data}" if data > 1 and facts.experts else ""
-            ranks += ", MLA's kv_b_proj in 16 bits besides" if any(copies) else ""
-            reason = f"{len(headers)} tensors{ranks}"
+            stages, reason = self._created(facts, tensors, settings, ranges)
+            doubt = doubt_of_padding(facts, settings)
+            if tensors is not self._wanted:
+                doubt = "an encoder that this version may not make is counted"
+            reason = "; ".join(filter(None, (reason, doubt)))
         else:
             stages, reason = self._stages_of_files(facts, tensor, ranges)
         return RankWeights(
             stages=stages,
             adapters=lora_bytes(facts, headers, lora, tensor, ranges),
-            exact=bool(headers),
+            exact=not doubt,
             adapters_exact=not facts.experts,
             reason=reason,
             predictor=self._predictor(facts, settings),
         )
+
+    def _created(
+        self, facts: Facts, tensors: Tensors, settings: MemorySettings, ranges: Sequence[range]
+    ) -> tuple[tuple[int, ...], str]:
+        """Bytes on each stage of the parameters, and of the copies that vLLM makes of some."""
+        tensor, data = settings.tensor_parallel_size, settings.data_parallel_size
+        found = exact_prediction(self._config, tensors, settings)
+        copies = attention_copies(facts, tensors, settings, found.dtype, ranges)
+        created = (stage.weight_bytes for stage in found.stages)
+        reason = f"{len(tensors.headers)} tensors"
+        reason += f" over {tensor} ranks" * (tensor > 1)
+        reason += f", experts over {tensor * data}" if data > 1 and facts.experts else ""
+        reason += ", MLA's kv_b_proj in 16 bits besides" * any(copies)
+        return tuple(map(sum, zip(created, copies, strict=True))), reason
 
     def _predictor(self, facts: Facts, settings: MemorySettings) -> int:
         draft = self._options.draft

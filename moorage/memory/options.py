@@ -13,6 +13,12 @@ from moorage.models.config import apply_overrides
 from moorage.models.rope import RopeRule
 from moorage.spec import MemorySpec
 
+ALSO_READ = "0.26.0"
+"""Version of vLLM, besides the one described, whose source rules about kernels and states follow.
+
+It counts with all its patches.
+"""
+
 Count = Annotated[int, Field(ge=1)]
 
 Ratio = Annotated[float, Field(gt=0)]
@@ -37,6 +43,7 @@ class CacheOptions(Value):
         decode_context_parallel_size: Tensor-parallel ranks that share the KV cache of a request.
         runner: Whether the engine generates or pools; `auto` = by the architecture.
         whole_towers: Whether each rank has the whole encoder of images, for a part of them.
+        special_kernel: Whether arguments or adapters may decide about the kernel of experts.
         layer_partition: Layers of each pipeline stage; empty = vLLM's choice.
         any_length: Whether a context beyond the model's is allowed.
         extended: Whether an image or packages of the user's own may let vLLM take more models, or
@@ -56,6 +63,7 @@ class CacheOptions(Value):
     decode_context_parallel_size: Count = 1
     runner: Runner = "auto"
     whole_towers: bool = False
+    special_kernel: bool = False
     layer_partition: tuple[int, ...] = ()
     any_length: bool = False
     extended: bool = False
@@ -72,6 +80,7 @@ class MemorySettings(CacheOptions):
     Attributes:
         max_model_len: Longest request in tokens; None = the model's own.
         versions: Versions of vLLM that may run, "" = unknown; none = another engine.
+        device_name: The accelerator's name; empty = unknown.
     """
 
     tensor_parallel_size: Count = 1
@@ -81,12 +90,19 @@ class MemorySettings(CacheOptions):
     max_num_batched_tokens: Count = 8192
     versions: tuple[str, ...] = (DESCRIBED,)
     device_type: str = "cuda"
+    device_name: str = ""
     kv_pool_bytes: Annotated[int, Field(ge=0)] = 20 * GIB
 
     @property
     def as_described(self) -> bool:
         """Whether all versions that may run are at least the one that the rules describe."""
         return self.since(DESCRIBED)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether rules hold that were read in two versions, the one described and `ALSO_READ`."""
+        older = {version_key(one)[:2] for one in self.versions}
+        return self.as_described or older == {version_key(ALSO_READ)[:2]}
 
     def since(self, first: str) -> bool:
         """Whether all versions that may run are known, and at least `first`."""

@@ -68,6 +68,9 @@ PROFILES_GRAPHS = "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS"
 SECOND_RUNNER = "VLLM_USE_V2_MODEL_RUNNER"
 """Variables of vLLM, 0 or 1 (`envs.py`)."""
 
+BATCH_INVARIANT = "VLLM_BATCH_INVARIANT"
+"""Variable of vLLM, 0 or 1, which excludes kernels."""
+
 LAYER_PARTITION = "VLLM_PP_LAYER_PARTITION"
 """Variable of vLLM with the layers of each pipeline stage (`distributed/utils.py`)."""
 
@@ -114,6 +117,7 @@ def memory_options(
         connectors=_connectors(spec),
         runner=_runner(spec, mode),
         whole_towers=keeps_towers_whole(args),
+        special_kernel=_special_kernel(spec),
         layer_partition=() if sglang else _partition(spec.engine.env),
         any_length=allows_longer(spec),
         extended=_extended(spec),
@@ -228,6 +232,15 @@ def _connectors(spec: ModelSpec) -> tuple[str, ...]:
 
 def _flag(variables: Mapping[str, str], name: str) -> bool | None:
     return variables[name] != "0" if name in variables else None
+
+
+def _special_kernel(spec: ModelSpec) -> bool:
+    """Whether the user chooses the kernel of experts, or narrows the choice."""
+    args = spec.engine.arguments
+    within = args.json_object("--kernel-config") or {}
+    named = (args.value("--moe-backend"), within.get("moe_backend"))
+    chosen = any(str(name or "auto").lower() != "auto" for name in named)
+    return chosen or bool(_flag(spec.engine.env, BATCH_INVARIANT))
 
 
 def _partition(variables: Mapping[str, str]) -> tuple[int, ...]:

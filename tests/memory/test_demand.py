@@ -12,7 +12,7 @@ from moorage.common.units import GIB
 from moorage.memory.demand import MemoryModel, memory_model
 from moorage.memory.exact import STAND_IN
 from moorage.memory.need import CpuNeed, MemoryPrediction, MemoryQuery, Need
-from moorage.memory.options import MemoryOptions, MemorySettings
+from moorage.memory.options import LoraOptions, MemoryOptions, MemorySettings
 from moorage.memory.sizing import most
 from moorage.models.assets import assets_of
 from moorage.models.source import TensorHeader, TensorHeaders, WeightSummary
@@ -132,6 +132,32 @@ def test_the_stated_layers_of_a_stage_decide_which_stage_needs_most() -> None:
     stated = with_options("llama-3.1-8b", layer_partition=(4, 28))
     assert weights_of(stated, pipeline=2) > 1.5 * equal
     assert refusal(stated).reason is Reason.REJECTED
+
+
+def test_each_kind_of_accelerator_has_its_own_weights_where_its_kernel_pads_experts() -> None:
+    config, headers = known("gpt-oss-20b-bf16")
+    names = {"gate_up_proj": (32, 5760, 90), "down_proj": (32, 2880, 90)}
+    packed = [(n, h.dtype, h.shape) for n, h in headers.items() if ".experts." not in n]
+    packed += [
+        (f"model.layers.{layer}.mlp.experts.{name}_{leaf}", "U8", (*shape, *more))
+        for layer in range(24)
+        for name, shape in names.items()
+        for leaf, more in (("blocks", (16,)), ("scales", ()))
+    ]
+    config = config | {"quantization_config": {"quant_method": "mxfp4"}}
+    model = MemoryModel(config, TensorHeaders(packed), MemoryOptions())
+    adapted = model.with_options(lora=LoraOptions())
+    found = {
+        name: needed(model, device_name=name).term("weights")
+        for name in ("NVIDIA H100 80GB", "NVIDIA A40", "NVIDIA L40S", "")
+    }
+    hopper, ampere, ada, other = (term for term in found.values() if term)
+    assert ampere.bytes == ada.bytes > 1.05 * hopper.bytes
+    assert other.bytes > 1.03 * ampere.bytes
+    assert [term.exact for term in (hopper, ampere, ada, other)] == [True, True, True, False]
+    unsure = needed(adapted, device_name="NVIDIA L40S").term("weights")
+    assert unsure
+    assert (unsure.bytes, unsure.exact) == (other.bytes, False)
 
 
 @pytest.mark.parametrize(

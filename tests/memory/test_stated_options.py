@@ -120,6 +120,21 @@ def test_each_argument_is_read(args: tuple[str, ...], field: str, value: object)
 
 
 @pytest.mark.parametrize(
+    ("engine", "special"),
+    [
+        ({}, False),
+        ({"args": ["--moe-backend=auto"]}, False),
+        ({"args": ["--moe-backend=triton"]}, True),
+        ({"args": ["--kernel-config.moe_backend=marlin"]}, True),
+        ({"env": {"VLLM_BATCH_INVARIANT": "0"}}, False),
+        ({"env": {"VLLM_BATCH_INVARIANT": "1"}}, True),
+    ],
+)
+def test_the_user_may_choose_the_kernel_of_experts(engine: dict[str, Any], special: bool) -> None:
+    assert memory_options(a_spec(engine=engine)).special_kernel is special
+
+
+@pytest.mark.parametrize(
     ("name", "text", "layers"),
     [("vllm", "20,41", (20, 41)), ("vllm", None, ()), ("sglang", "20,41", ())],
 )
