@@ -126,7 +126,7 @@ class MemoryModel:
             cache_bytes=cache,
             terms=(
                 weights,
-                Term(name="kv_cache", bytes=cache, exact=True, reason=f"{why_cache}, whole GiB"),
+                pool.term(cache, f"{why_cache}, whole GiB"),
                 *adapters,
                 *([draft.term(draft.weights)] if draft else []),
                 Term.estimate("activation", peak, why_peak),

@@ -10,6 +10,7 @@ from moorage.memory.dtypes import engine_dtype, pools
 from moorage.memory.engine_setup import EngineSetup
 from moorage.memory.facts import Facts
 from moorage.memory.kv import KVKind, keeps_states
+from moorage.memory.layer_caches import DESCRIBED_TYPES
 from moorage.memory.layers import Mixer, layer_mixers, stage_ranges
 from moorage.memory.lora import lora_bytes
 from moorage.memory.mxfp4 import doubt_of_padding, kernel_of
@@ -179,12 +180,19 @@ class Pool(Value):
     Attributes:
         stages: Bytes of the pool on one rank of each pipeline stage.
         formula: The formula of the number of blocks; empty = the size was given.
+        doubt: Why it is an estimate; empty = it is none.
     """
 
     prediction: MemoryPrediction
     blocks: int
     stages: tuple[int, ...]
     formula: str
+    doubt: str = ""
+
+    def term(self, size: int, why: str) -> Term:
+        """The term of the cache with `size` bytes, whose formula is `why`."""
+        reason = "; ".join(filter(None, (why, self.doubt)))
+        return Term(name="kv_cache", bytes=size, exact=not self.doubt, reason=reason)
 
     def reason(self, stage: int) -> str:
         """The formula of one stage's pool, with numbers."""
@@ -210,7 +218,7 @@ def pool_for(setup: EngineSetup) -> Pool:
     found = exact_prediction(setup.config, Tensors(STAND_IN), setup.settings())
     size, request = setup.options.kv_bytes, found.blocks_per_full_request
     if size is not None and found.bytes_per_block:
-        blocks, formula = size // found.bytes_per_block, ""
+        blocks, formula, doubt = size // found.bytes_per_block, "", ""
         # Without a rule for the options, the size of a block is not known.
         if request >= blocks and not setup.options.uncovered:
             raise rejected(
@@ -219,13 +227,22 @@ def pool_for(setup: EngineSetup) -> Pool:
             )
         stages = tuple(size if stage.bytes_per_block else 0 for stage in found.stages)
     else:
+        doubt = _doubt(setup, found)
         concurrency, each = setup.query.concurrency, _blocks_of_another(setup, found)
         formula, blocks = f"({concurrency} x {request} + 1)", request + (concurrency - 1) * each + 1
         if each < request and concurrency > 1:
             formula = f"({request} + {concurrency - 1} x {each} + 1)"
         stages = tuple(blocks * stage.bytes_per_block for stage in found.stages)
         stages = tuple(size + _bytes_for_states(setup, found, size) for size in stages)
-    return Pool(prediction=found, blocks=blocks, stages=stages, formula=formula)
+    return Pool(prediction=found, blocks=blocks, stages=stages, formula=formula, doubt=doubt)
+
+
+def _doubt(setup: EngineSetup, found: MemoryPrediction) -> str:
+    """Why the cache is an estimate; empty = it is none."""
+    kind = setup.facts.model_type
+    if kind not in DESCRIBED_TYPES and found.groups:
+        return f"no rule describes model type {kind:.60}, so plain layers are assumed"
+    return ""
 
 
 def _blocks_of_another(setup: EngineSetup, found: MemoryPrediction) -> int:
@@ -289,7 +306,7 @@ def exact_terms(weighed: RankWeights, pool: Pool, options: MemoryOptions) -> tup
     at = f", stage {worst + 1} of {len(sums)}" if len(sums) > 1 else ""
     size, exact, why = weighed.stages[worst], weighed.exact, f"{weighed.reason}{at}"
     weights = Term(name="weights", bytes=size, exact=exact, reason=why)
-    cache = Term(name="kv_cache", bytes=pool.stages[worst], exact=True, reason=pool.reason(worst))
+    cache = pool.term(pool.stages[worst], pool.reason(worst))
     if not (lora := options.lora):
         return weights, cache
     why = f"{lora.max_loras} adapters of rank {lora.max_rank} for every target"

@@ -9,14 +9,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from moorage.memory.architectures import MLA_TYPES
+from moorage.memory.architectures import MLA_TYPES, PLAIN_CACHES
+from moorage.memory.config_defaults import OTHER_VALUES, VALUES
 from moorage.memory.dtypes import kv_dtype, size_of
 from moorage.memory.facts import Facts
 from moorage.memory.kv import KVKind, KVSpec, LayerCache
-from moorage.memory.layers import Mixer, attention_of, layer_mixers, stage_ranges, window
+from moorage.memory.layers import (
+    FULL_BY_DEFAULT,
+    PERIODS,
+    WHOLE_MODELS,
+    WINDOW_OFF_BY_DEFAULT,
+    WINDOW_PLUS_ONE,
+    Mixer,
+    attention_of,
+    layer_mixers,
+    stage_ranges,
+    window,
+)
 from moorage.memory.options import MemorySettings
 from moorage.memory.refusal import unknown
-from moorage.memory.states import blocks_kept, state_bytes
+from moorage.memory.states import ELEMENTS, blocks_kept, state_bytes
 
 INDEX_SCALE_BYTES = 4
 INDEX_SCALE_SPAN = 128
@@ -58,6 +70,16 @@ HEADS: dict[tuple[str, Mixer], HeadKeys] = {
     ("step3p5", Mixer.SLIDING): _STEP,
 }
 """Kinds of layers whose heads differ from those that the configuration gives for the model."""
+
+
+DESCRIBED_TYPES = frozenset(
+    (
+        *(*VALUES, *OTHER_VALUES, *PLAIN_CACHES, *MLA_TYPES, *ELEMENTS),
+        *(*PERIODS, *WHOLE_MODELS, *FULL_BY_DEFAULT, *WINDOW_OFF_BY_DEFAULT, *WINDOW_PLUS_ONE),
+        *(model_type for model_type, _ in HEADS),
+    )
+)
+"""Model types whose caches some rule describes; others are taken for plain ones."""
 
 
 def uses_mla(facts: Facts) -> bool:

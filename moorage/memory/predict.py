@@ -77,8 +77,9 @@ def require_startable(facts: Facts, settings: MemorySettings) -> None:
         raise rejected("This model does not support `--runner generate`.")
     _require_one_kind_of_window(facts)
     _require_owners_on_stage(facts, settings)
-    if facts.model_type in UNCOVERED:
-        raise unknown(f"model type {facts.model_type}: {UNCOVERED[facts.model_type]}")
+    for uncovered in (facts.model_type, name):
+        if uncovered in UNCOVERED:
+            raise unknown(f"model type {uncovered}: {UNCOVERED[uncovered]}")
 
 
 def _require_there(name: str, settings: MemorySettings) -> None:

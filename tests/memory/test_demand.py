@@ -11,6 +11,8 @@ from moorage.common.refusal import Reason
 from moorage.common.units import GIB
 from moorage.memory.demand import MemoryModel, memory_model
 from moorage.memory.exact import STAND_IN
+from moorage.memory.facts import Facts
+from moorage.memory.layer_caches import DESCRIBED_TYPES
 from moorage.memory.need import CpuNeed, MemoryPrediction, MemoryQuery, Need
 from moorage.memory.options import LoraOptions, MemoryOptions, MemorySettings
 from moorage.memory.sizing import most
@@ -18,6 +20,9 @@ from moorage.models.assets import assets_of
 from moorage.models.source import TensorHeader, TensorHeaders, WeightSummary
 from moorage.spec import MemorySpec, Mode
 from tests.builders import a_companion, a_model, a_profile, a_spec
+from tests.conformance.memory import Model
+from tests.conformance.test_memory import DATA as CONFORMANCE
+from tests.conformance.test_memory import MODELS
 from tests.memory.models import gib, known, needed, plain, refusal, weights_of, with_options
 from tests.memory.prediction import predict_memory
 
@@ -363,6 +368,38 @@ def test_an_architecture_that_nobody_knows_is_refused() -> None:
     model = MemoryModel({**config, "architectures": []}, headers, MemoryOptions())
     assert refusal(model).reason is Reason.UNKNOWN
     assert most(model, "tokens", MemoryQuery(total=80 * GIB, tokens=8192), budget=80 * GIB) == 0
+
+
+@pytest.mark.parametrize(
+    ("model_type", "options", "exact"),
+    [
+        ("llama", {}, True),
+        ("internlm2", {}, True),
+        ("of-the-future", {}, False),
+        ("of-the-future", {"kv_bytes": 4 * GIB}, True),
+    ],
+)
+def test_the_cache_of_a_model_type_that_no_rule_describes_is_an_estimate(
+    model_type: str, options: dict[str, Any], exact: bool
+) -> None:
+    config, headers = known("llama-3.1-8b")
+    model = MemoryModel(
+        {**config, "model_type": model_type}, headers, MemoryOptions.model_validate(options)
+    )
+    term, plain_term = (needed(m).term("kv_cache") for m in (model, plain("llama-3.1-8b")))
+    assert term
+    assert plain_term
+    assert term.exact is exact
+    assert ("no rule describes" in term.reason) is not exact
+    assert options or term.bytes == plain_term.bytes
+    on_cpu = model.cpu_need(tokens=8192)
+    assert isinstance(on_cpu, CpuNeed)
+    assert {t.name: t.exact for t in on_cpu.terms}["kv_cache"] is exact
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_caches_of_models_compared_with_vllm_are_exact(name: str) -> None:
+    assert Facts(Model(CONFORMANCE / name).config).model_type in DESCRIBED_TYPES
 
 
 def test_a_stated_claim_bounds_the_longest_context() -> None:

@@ -325,6 +325,8 @@ def test_prefixes_are_cached_where_attention_looks_back(
 
 def test_what_no_rule_covers_is_unknown_and_never_nothing() -> None:
     assert refuse({"model_type": "deepseek_v4"}).reason is Reason.UNKNOWN
+    realtime = refuse({"architectures": ["VoxtralRealtimeGeneration"]})
+    assert (realtime.reason, "its encoder keeps" in realtime.note) == (Reason.UNKNOWN, True)
     assert refuse({"num_hidden_layers": None}).reason is Reason.UNKNOWN
     got = predict_memory(LLAMA, {}, MemorySettings())
     assert isinstance(got, Refusal)
