@@ -20,6 +20,7 @@ from moorage.memory.predict import exact_prediction
 from moorage.memory.refusal import caught, rejected, unknown
 from moorage.memory.sglang_cache import bytes_for_states
 from moorage.memory.sharding import TensorName, parse_name
+from moorage.memory.states import states_kept
 from moorage.memory.weights import Tensors, attention_copies, predictor_weights
 from moorage.models.config import Config
 from moorage.models.source import TensorHeader, WeightSummary
@@ -242,7 +243,8 @@ def _doubt(setup: EngineSetup, found: MemoryPrediction) -> str:
     kind = setup.facts.model_type
     if kind not in DESCRIBED_TYPES and found.groups:
         return f"no rule describes model type {kind:.60}, so plain layers are assumed"
-    return ""
+    kept = states_kept(setup.facts, setup.settings(), found.enable_prefix_caching)
+    return kept.doubt if keeps_states(found) else ""
 
 
 def _blocks_of_another(setup: EngineSetup, found: MemoryPrediction) -> int:

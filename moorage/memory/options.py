@@ -27,6 +27,7 @@ KVDtype = Literal[
     "auto", "bfloat16", "float16", "float32", "fp8", "fp8_e4m3", "fp8_e5m2", "fp8_inc"
 ]
 SsmDtype = Literal["auto", "float32", "float16", "bfloat16"]
+MambaMode = Literal["auto", "none", "align", "all"]
 Runner = Literal["auto", "generate", "pooling"]
 
 
@@ -39,6 +40,9 @@ class CacheOptions(Value):
         hybrid_kv_cache_manager: Whether local layers may keep less than full layers.
         enable_prefix_caching: Whether prefixes are cached; None = vLLM's choice for the model.
         mamba_ssm_cache_dtype: Element type of the recurrent state; `auto` = the model's choice.
+        mamba_cache_dtype: Element type of convolutions, and of a state of type `auto`.
+        mamba_cache_mode: Which states of a prefix are kept; `auto` = vLLM's choice.
+        mamba_block_size: Tokens of a block of states; None = vLLM's choice.
         block_size: Tokens of one KV block; None = 16.
         decode_context_parallel_size: Tensor-parallel ranks that share the KV cache of a request.
         runner: Whether the engine generates or pools; `auto` = by the architecture.
@@ -59,6 +63,9 @@ class CacheOptions(Value):
     hybrid_kv_cache_manager: bool = True
     enable_prefix_caching: bool | None = None
     mamba_ssm_cache_dtype: SsmDtype = "auto"
+    mamba_cache_dtype: SsmDtype = "auto"
+    mamba_cache_mode: MambaMode = "auto"
+    mamba_block_size: Count | None = None
     block_size: Count | None = None
     decode_context_parallel_size: Count = 1
     runner: Runner = "auto"

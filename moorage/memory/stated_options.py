@@ -22,6 +22,7 @@ from moorage.memory.options import (
     DraftOptions,
     KVDtype,
     LoraOptions,
+    MambaMode,
     MemoryOptions,
     Runner,
     SsmDtype,
@@ -79,6 +80,8 @@ DTYPES = {"half": "float16", "float16": "float16", "bfloat16": "bfloat16", "auto
 COVERED_VALUES = {
     "--kv-cache-dtype": get_args(KVDtype),
     **dict.fromkeys((VLLM.state_dtype, SGLANG.state_dtype), get_args(SsmDtype)),
+    "--mamba-cache-dtype": get_args(SsmDtype),
+    "--mamba-cache-mode": get_args(MambaMode),
     "--dtype": tuple(DTYPES),
 }
 
@@ -106,6 +109,9 @@ def memory_options(
         attention_copies=any(map(args.states, ATTENTION_DATA)),
         kv_cache_dtype=_covered(args, "--kv-cache-dtype"),
         mamba_ssm_cache_dtype=_covered(args, names.state_dtype),
+        mamba_cache_dtype=_covered(args, "--mamba-cache-dtype"),
+        mamba_cache_mode=_covered(args, "--mamba-cache-mode"),
+        mamba_block_size=args.whole_number("--mamba-block-size") or None,
         graph_sizes=None if sizes is None else len(sizes),
         profiles_graphs=_flag(spec.engine.env, PROFILES_GRAPHS),
         second_runner=_flag(spec.engine.env, SECOND_RUNNER),

@@ -397,6 +397,27 @@ def test_the_cache_of_a_model_type_that_no_rule_describes_is_an_estimate(
     assert {t.name: t.exact for t in on_cpu.terms}["kv_cache"] is exact
 
 
+@pytest.mark.parametrize(
+    ("versions", "prefix", "exact"),
+    [
+        (("0.26.0",), None, True),
+        (("0.32.0",), None, True),
+        (("0.29.0",), None, False),
+        (("0.29.0",), False, True),
+        (("",), None, False),
+    ],
+)
+def test_how_many_states_a_request_keeps_is_exact_in_the_versions_that_were_read(
+    versions: tuple[str, ...], prefix: bool | None, exact: bool
+) -> None:
+    model = Model(CONFORMANCE / "memory-oracle" / "falcon-h1-small")
+    options = MemoryOptions(enable_prefix_caching=prefix)
+    need = needed(MemoryModel(model.config, model.tensors, options), versions=versions)
+    term = need.term("kv_cache")
+    assert term
+    assert term.exact is exact
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_the_caches_of_models_compared_with_vllm_are_exact(name: str) -> None:
     assert Facts(Model(CONFORMANCE / name).config).model_type in DESCRIBED_TYPES

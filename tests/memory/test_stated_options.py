@@ -44,6 +44,9 @@ def test_every_writing_says_the_same(args: tuple[str, ...]) -> None:
         (("--dtype=auto",), "dtype", ""),
         (("--kv-cache-dtype fp8_e5m2",), "kv_cache_dtype", "fp8_e5m2"),
         (("--mamba-ssm-cache-dtype=float32",), "mamba_ssm_cache_dtype", "float32"),
+        (("--mamba-cache-dtype=float32",), "mamba_cache_dtype", "float32"),
+        (("--mamba-cache-mode=align",), "mamba_cache_mode", "align"),
+        (("--mamba-block-size=512",), "mamba_block_size", 512),
         (("--enforce-eager",), "enforce_eager", True),
         (("--enforce-eager", "--no-enforce-eager"), "enforce_eager", False),
         (("--max-cudagraph-capture-size=64",), "graph_limit", 64),
@@ -229,6 +232,7 @@ def test_each_argument_of_sglang_is_read(args: tuple[str, ...], field: str, valu
         (("--cpu_offload_gb=4",), "--cpu-offload-gb keeps"),
         (("--kv-cache-dtype=nvfp4",), "--kv-cache-dtype nvfp4 is not covered"),
         (("--dtype=float32",), "--dtype float32 is not covered"),
+        (("--mamba-cache-dtype=fp8",), "--mamba-cache-dtype fp8 is not covered"),
         (("--max-num-seqs=4",), ""),
     ],
 )
