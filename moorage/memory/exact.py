@@ -243,8 +243,12 @@ def _doubt(setup: EngineSetup, found: MemoryPrediction) -> str:
     kind = setup.facts.model_type
     if kind not in DESCRIBED_TYPES and found.groups:
         return f"no rule describes model type {kind:.60}, so plain layers are assumed"
-    kept = states_kept(setup.facts, setup.settings(), found.enable_prefix_caching)
-    return kept.doubt if keeps_states(found) else ""
+    if not keeps_states(found):
+        return ""
+    settings = setup.settings()
+    if settings.enable_prefix_caching is None and not (settings.is_read or settings.sglang):
+        return "whether this vLLM caches prefixes by itself is not known"
+    return states_kept(setup.facts, settings, found.enable_prefix_caching).doubt
 
 
 def _blocks_of_another(setup: EngineSetup, found: MemoryPrediction) -> int:

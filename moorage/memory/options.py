@@ -115,6 +115,11 @@ class MemorySettings(CacheOptions):
         """Whether all versions that may run are known, and at least `first`."""
         return bool(self.versions) and all(at_least(one, first) for one in self.versions)
 
+    def before(self, first: str) -> bool:
+        """Whether all versions that may run are known, and older than `first`."""
+        known = bool(self.versions) and all(self.versions)
+        return known and not any(at_least(one, first) for one in self.versions)
+
     def lacks(self, last: str = "") -> bool:
         """Whether vLLM surely lacks what its version `last` had at last; empty = by the rules."""
         if self.extended or not self.versions:

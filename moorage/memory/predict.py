@@ -45,6 +45,13 @@ ONE_KIND_OF_WINDOW = ("qwen2", "qwen3")
 """Model types whose window applies to all layers or to none (`qwen2.py:Qwen2Model`)."""
 
 
+STATES_WITH_PREFIXES_SINCE = "0.27.0"
+"""First version that may cache prefixes of models with recurrent states without being told to.
+
+0.26 does not, and 0.32 does (`_set_default_chunked_prefill_and_prefix_caching_args`).
+"""
+
+
 def require_startable(facts: Facts, settings: MemorySettings) -> None:
     """Refuse models and settings that vLLM refuses, or that the rules do not cover."""
     name, tp = facts.architecture, settings.tensor_parallel_size
@@ -216,7 +223,7 @@ def _caches_prefixes(facts: Facts, settings: MemorySettings) -> bool:
     if kinds <= {Mixer.STATE}:
         # A model without attention counts as a decoder if it pools.
         return bool(kinds) and pooling
-    return True
+    return Mixer.STATE not in kinds or not settings.before(STATES_WITH_PREFIXES_SINCE)
 
 
 def _block_size(groups: Sequence[KVGroup], settings: MemorySettings) -> int | None:

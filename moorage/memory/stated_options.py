@@ -100,22 +100,16 @@ def memory_options(
     """
     args, sglang = spec.engine.arguments, spec.engine.stated_name == EngineName.SGLANG
     names = SGLANG if sglang else VLLM
-    sizes = args.values(names.graph_sizes)
     return MemoryOptions(
         **_given(args, names),
+        **_of_states(args, names),
+        **_of_graphs(spec, names),
+        **_of_sglang(args),
         throughput=args.value("--performance-mode") == "throughput",
         dtype=DTYPES.get(args.value("--dtype") or "auto", ""),
         quantization=args.value("--quantization") or "",
         attention_copies=any(map(args.states, ATTENTION_DATA)),
         kv_cache_dtype=_covered(args, "--kv-cache-dtype"),
-        mamba_ssm_cache_dtype=_covered(args, names.state_dtype),
-        mamba_cache_dtype=_covered(args, "--mamba-cache-dtype"),
-        mamba_cache_mode=_covered(args, "--mamba-cache-mode"),
-        mamba_block_size=args.whole_number("--mamba-block-size") or None,
-        graph_sizes=None if sizes is None else len(sizes),
-        profiles_graphs=_flag(spec.engine.env, PROFILES_GRAPHS),
-        second_runner=_flag(spec.engine.env, SECOND_RUNNER),
-        unsettled_runner=any(map(args.states, UNSETTLED_RUNNER)),
         block_size=args.whole_number(names.block_size) or None,  # 0: vLLM chooses
         decode_context_parallel_size=_decode_ranks(args),
         absent=_absent(args),
@@ -133,8 +127,6 @@ def memory_options(
         draft=_draft(spec, names),
         uncovered=_uncovered(args),
         sglang=sglang,
-        one_pool=bool(args.switch("--disable-hybrid-swa-memory")),
-        **_ratios(args),
         stated=spec.memory,
     )
 
@@ -178,9 +170,29 @@ def _given(args: EngineArguments, names: OptionNames) -> dict[str, Any]:
     return {name: value for name, value in (numbers | switches).items() if value is not None}
 
 
-def _ratios(args: EngineArguments) -> dict[str, Any]:
-    """SGLang's ratios that the user states."""
-    found = {}
+def _of_states(args: EngineArguments, names: OptionNames) -> dict[str, Any]:
+    return {
+        "mamba_ssm_cache_dtype": _covered(args, names.state_dtype),
+        "mamba_cache_dtype": _covered(args, "--mamba-cache-dtype"),
+        "mamba_cache_mode": _covered(args, "--mamba-cache-mode"),
+        "mamba_block_size": args.whole_number("--mamba-block-size") or None,
+    }
+
+
+def _of_graphs(spec: ModelSpec, names: OptionNames) -> dict[str, Any]:
+    args, variables = spec.engine.arguments, spec.engine.env
+    sizes = args.values(names.graph_sizes)
+    return {
+        "graph_sizes": None if sizes is None else len(sizes),
+        "profiles_graphs": _flag(variables, PROFILES_GRAPHS),
+        "second_runner": _flag(variables, SECOND_RUNNER),
+        "unsettled_runner": any(map(args.states, UNSETTLED_RUNNER)),
+    }
+
+
+def _of_sglang(args: EngineArguments) -> dict[str, Any]:
+    """SGLang's pools, and the ratios that the user states."""
+    found: dict[str, Any] = {"one_pool": bool(args.switch("--disable-hybrid-swa-memory"))}
     for name, flag in RATIOS.items():
         text = args.value(flag)
         if text is None:

@@ -12,6 +12,7 @@ from moorage.common.units import GIB
 from moorage.memory.demand import MemoryModel, memory_model
 from moorage.memory.exact import STAND_IN
 from moorage.memory.facts import Facts
+from moorage.memory.kv import KVKind
 from moorage.memory.layer_caches import DESCRIBED_TYPES
 from moorage.memory.need import CpuNeed, MemoryPrediction, MemoryQuery, Need
 from moorage.memory.options import LoraOptions, MemoryOptions, MemorySettings
@@ -398,24 +399,29 @@ def test_the_cache_of_a_model_type_that_no_rule_describes_is_an_estimate(
 
 
 @pytest.mark.parametrize(
-    ("versions", "prefix", "exact"),
+    ("versions", "prefix", "states", "exact"),
     [
-        (("0.26.0",), None, True),
-        (("0.32.0",), None, True),
-        (("0.29.0",), None, False),
-        (("0.29.0",), False, True),
-        (("",), None, False),
+        (("0.26.0",), None, 1, True),
+        (("0.26.1",), True, 16, True),
+        (("0.32.0",), None, 3, True),
+        (("0.29.0",), None, 16, False),
+        (("0.29.0",), True, 16, False),
+        (("0.29.0",), False, 1, True),
+        (("0.20.0",), None, 1, False),
+        (("",), None, 16, False),
     ],
 )
 def test_how_many_states_a_request_keeps_is_exact_in_the_versions_that_were_read(
-    versions: tuple[str, ...], prefix: bool | None, exact: bool
+    versions: tuple[str, ...], prefix: bool | None, states: int, exact: bool
 ) -> None:
     model = Model(CONFORMANCE / "memory-oracle" / "falcon-h1-small")
     options = MemoryOptions(enable_prefix_caching=prefix)
     need = needed(MemoryModel(model.config, model.tensors, options), versions=versions)
-    term = need.term("kv_cache")
+    term, cache = need.term("kv_cache"), need.cache
     assert term
-    assert term.exact is exact
+    assert cache
+    kept = {g.blocks_per_full_request for g in cache.groups if g.kind == KVKind.MAMBA}
+    assert (kept, term.exact) == ({states}, exact)
 
 
 @pytest.mark.parametrize("name", MODELS)

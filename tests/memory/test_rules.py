@@ -323,6 +323,29 @@ def test_prefixes_are_cached_where_attention_looks_back(
     assert got.enable_prefix_caching is prefixes
 
 
+HYBRID = {
+    **{"model_type": "lfm2", "layer_types": ["conv", "full_attention"], "conv_L_cache": 3},
+    "architectures": ["Lfm2ForCausalLM"],
+}
+
+
+@pytest.mark.parametrize(
+    ("config", "versions", "prefixes"),
+    [
+        (HYBRID, ("0.32.0",), True),
+        (HYBRID, ("0.26.0", "0.25.1"), False),
+        (HYBRID, ("0.26.0", "0.32.0"), True),
+        (HYBRID, ("",), True),
+        ({}, ("0.26.0",), True),
+    ],
+)
+def test_older_versions_cache_prefixes_of_recurrent_states_only_if_they_are_told_to(
+    config: dict[str, object], versions: tuple[str, ...], prefixes: bool
+) -> None:
+    assert predict(config, versions=versions).enable_prefix_caching is prefixes
+    assert predict(config, versions=versions, enable_prefix_caching=True).enable_prefix_caching
+
+
 def test_what_no_rule_covers_is_unknown_and_never_nothing() -> None:
     assert refuse({"model_type": "deepseek_v4"}).reason is Reason.UNKNOWN
     realtime = refuse({"architectures": ["VoxtralRealtimeGeneration"]})
