@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from moorage.memory.dtypes import quantisation_method
 from moorage.memory.facts import Facts
-from moorage.memory.options import MemorySettings
+from moorage.memory.options import ALSO_READ, MemorySettings
 
 
 class Kernel(StrEnum):
@@ -82,16 +82,18 @@ def kernel_of(device_type: str, device_name: str) -> Kernel:
 def chosen_kernel(facts: Facts, settings: MemorySettings) -> Kernel:
     """The kernel of the experts; `ANY` where something besides the accelerator may decide."""
     decides = settings.data_parallel_size == 1 and not settings.special_kernel
-    if facts.model_type == "gpt_oss" and decides and settings.is_read:
+    if facts.model_type == "gpt_oss" and decides and settings.since(ALSO_READ):
         return kernel_of(settings.device_type, settings.device_name)
     return Kernel.ANY
 
 
 def doubt_of_padding(facts: Facts, settings: MemorySettings) -> str:
     """Why the size of the experts is an estimate; empty = it is none."""
-    if quantisation_method(facts) != METHOD or chosen_kernel(facts, settings) is not Kernel.ANY:
+    if quantisation_method(facts) != METHOD:
         return ""
-    return "experts padded as widely as any kernel does, as it is not known which one vLLM takes"
+    if chosen_kernel(facts, settings) is Kernel.ANY:
+        return "experts padded as widely as any kernel does, for it is not known which vLLM takes"
+    return "" if settings.is_read else "experts padded as in other versions of vLLM"
 
 
 def padding_factor(

@@ -127,9 +127,9 @@ MAMBA2 = {
 SHORT = {"model_type": "lfm2", "layer_types": ["conv", "full_attention"] * 2, "conv_L_cache": 3}
 
 
-OLDER = {"versions": ("0.26.0",)}
-UNREAD = {"versions": ("0.29.0",)}
-ALIGN = {"mamba_cache_mode": "align"}
+OLDER: dict[str, Any] = {"versions": ("0.26.0",)}
+UNREAD: dict[str, Any] = {"versions": ("0.29.0",)}
+ALIGN: dict[str, Any] = {"mamba_cache_mode": "align"}
 
 
 @pytest.mark.parametrize(
