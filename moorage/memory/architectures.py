@@ -204,5 +204,20 @@ UNCOVERED: dict[str, str] = {
     "bailing_hybrid": "its linear attention is not modelled",
     "deci": "its layers differ in their heads",
     "nemotron-nas": "its layers differ in their heads",
+    **dict.fromkeys(
+        (
+            *("voxtral_realtime", "voxtral_realtime_text", "VoxtralRealtimeGeneration"),
+            "VoxtralRealtimeForConditionalGeneration",
+        ),
+        "its encoder keeps a KV cache of its own",
+    ),
 }
-"""Model types that the rules do not cover, with the reason."""
+"""Model types and architectures that the rules do not cover, with the reason."""
+
+PLAIN_CACHES = (
+    *("bailing_moe", "bailing_moe_v2", "chatglm", "exaone", "glm4v_text", "glm4v_moe_text"),
+    *("hyperclovax", "internlm2", "internlm3", "mimo", "minicpm", "minicpm3", "orion"),
+    *("param2moe", "phi3_v", "phi4mm", "qwen2_5_omni_text", "qwen2_5_vl", "qwen2_vl"),
+    *("qwen3_omni_moe_text", "solar", "step1", "telechat"),
+)
+"""Model types without a rule of their own whose class, as read, makes one plain cache a layer."""

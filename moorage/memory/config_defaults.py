@@ -8,7 +8,7 @@ from typing import Any
 _MAMBA = {"conv_kernel": 4, "state_size": 16, "expand": 2}
 _HYBRID = {
     **{"mamba_expand": 2, "mamba_d_state": 256, "mamba_d_conv": 4, "mamba_n_groups": 1},
-    "mamba_n_heads": 128,
+    **{"mamba_n_heads": 128, "mamba_chunk_size": 256},
 }
 _GATED_DELTA = {
     **{"linear_conv_kernel_dim": 4, "linear_key_head_dim": 128, "linear_num_key_heads": 16},
@@ -19,9 +19,12 @@ _LATENT = {"kv_lora_rank": 512, "qk_rope_head_dim": 64}
 OTHER_VALUES: dict[str, dict[str, Any]] = {
     "gemma": {"tie_word_embeddings": True},
     "llama4_text": {"attention_chunk_size": 8192},
-    "nemotron_h": {"conv_kernel": 4, "n_groups": 8, "ssm_state_size": 128},
+    "nemotron_h": {"conv_kernel": 4, "n_groups": 8, "ssm_state_size": 128, "chunk_size": 128},
     **dict.fromkeys(("mamba", "falcon_mamba"), _MAMBA),
-    "mamba2": {**_MAMBA, "state_size": 128, "n_groups": 8, "num_heads": 128, "head_dim": 64},
+    "mamba2": {
+        **{**_MAMBA, "state_size": 128, "n_groups": 8, "num_heads": 128, "head_dim": 64},
+        "chunk_size": 256,
+    },
     "jamba": {
         **{"mamba_expand": 2, "mamba_d_state": 16, "mamba_d_conv": 4},
         **{"attn_layer_period": 8, "attn_layer_offset": 4},
@@ -30,7 +33,7 @@ OTHER_VALUES: dict[str, dict[str, Any]] = {
     "falcon_h1": {**_HYBRID, "mamba_d_head": 8, "mamba_d_ssm": 1024},
     "zamba2": {
         **{"mamba_expand": 2, "mamba_d_state": 64, "mamba_d_conv": 4, "mamba_ngroups": 1},
-        "n_mamba_heads": 8,
+        **{"n_mamba_heads": 8, "chunk_size": 256},
     },
     **dict.fromkeys(("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next"), _GATED_DELTA),
     "olmo_hybrid": {"linear_conv_kernel_dim": 4},

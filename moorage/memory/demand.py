@@ -13,6 +13,7 @@ from moorage.memory.dtypes import is_checkpoints, quantisation_method
 from moorage.memory.engine_setup import EngineSetup, setup_on_accelerator, setup_on_cpu
 from moorage.memory.estimates import activation, outer_terms, step_terms
 from moorage.memory.exact import Pool, RankWeights, Scale, exact_terms, pool_for, with_states
+from moorage.memory.mxfp4 import kernel_of
 from moorage.memory.need import Batch, CpuNeed, MemoryQuery, Need, Term
 from moorage.memory.options import MemoryOptions
 from moorage.memory.refusal import caught, unknown
@@ -74,8 +75,9 @@ class MemoryModel:
         setup = caught(lambda: setup_on_accelerator(self.config, self.options, query))
         if isinstance(setup, Refusal):
             return setup
-        # Accelerators with the same batch share the result.
-        key = (setup.batch, replace(query, total=0, device_name=""))
+        # Accelerators with the same batch and kernels share the result.
+        kernel = kernel_of(query.device_type, query.device_name)
+        key = (setup.batch, replace(query, total=0, device_name=kernel))
         if key not in self._needs:
             self._needs[key] = caught(lambda: self._need(setup))
         return self._needs[key]
@@ -124,7 +126,7 @@ class MemoryModel:
             cache_bytes=cache,
             terms=(
                 weights,
-                Term(name="kv_cache", bytes=cache, exact=True, reason=f"{why_cache}, whole GiB"),
+                pool.term(cache, f"{why_cache}, whole GiB"),
                 *adapters,
                 *([draft.term(draft.weights)] if draft else []),
                 Term.estimate("activation", peak, why_peak),

@@ -64,12 +64,17 @@ class EngineSetup:
         return self.query.data if self.facts.experts else 1
 
     def settings(self, pipeline: int = 0) -> MemorySettings:
-        """The settings for the exact rules; by default with the query's pipeline stages."""
+        """The settings for the exact rules; by default with the query's pipeline stages.
+
+        Layers that the user spreads over stages are those of the model, not of its draft.
+        """
         shared = {name: getattr(self.options, name) for name in CacheOptions.model_fields}
         return MemorySettings(
             **shared
             | {"block_size": self.options.block_size or self.block}
-            | {"hybrid_kv_cache_manager": self._keeps_hybrid},
+            | {"hybrid_kv_cache_manager": self._keeps_hybrid}
+            | ({"layer_partition": ()} if pipeline else {})
+            | {"special_kernel": self.options.special_kernel or self.options.lora is not None},
             tensor_parallel_size=self.query.tensor,
             pipeline_parallel_size=pipeline or self.query.pipeline,
             data_parallel_size=self.query.data,
@@ -77,6 +82,7 @@ class EngineSetup:
             max_num_batched_tokens=self.batch.tokens,
             versions=self.query.versions,
             device_type=self.query.device_type,
+            device_name=self.query.device_name,
         )
 
     @property
@@ -132,7 +138,8 @@ def _whole_item(config: Config, options: MemoryOptions) -> int:
     is_whole = text_config(config).get("use_bidirectional_attention") == "vision"
     kind = str(config.get("model_type") or "")
     sees = kind.startswith("gemma4") and bool(config.get("vision_config"))
-    return WHOLE_ITEM if sees and is_whole and not options.language_model_only else 0
+    without = options.language_model_only or "video" in options.absent
+    return WHOLE_ITEM if sees and is_whole and not without else 0
 
 
 def _cuts_prompts(config: Config, options: MemoryOptions) -> bool:

@@ -1,6 +1,6 @@
 """The exact terms of one rank: weights, KV cache and adapter buffers."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from moorage.common.refusal import Refusal
@@ -10,15 +10,18 @@ from moorage.memory.dtypes import engine_dtype, pools
 from moorage.memory.engine_setup import EngineSetup
 from moorage.memory.facts import Facts
 from moorage.memory.kv import KVKind, keeps_states
-from moorage.memory.layers import Mixer, layer_mixers, stage_layers
+from moorage.memory.layer_caches import DESCRIBED_TYPES
+from moorage.memory.layers import Mixer, layer_mixers, stage_ranges
 from moorage.memory.lora import lora_bytes
+from moorage.memory.mxfp4 import doubt_of_padding, kernel_of
 from moorage.memory.need import Batch, MemoryPrediction, MemoryQuery, Term
 from moorage.memory.options import MemoryOptions, MemorySettings
 from moorage.memory.predict import exact_prediction
 from moorage.memory.refusal import caught, rejected, unknown
 from moorage.memory.sglang_cache import bytes_for_states
-from moorage.memory.sharding import parse_name
-from moorage.memory.weights import Tensors, predictor_weights
+from moorage.memory.sharding import TensorName, parse_name
+from moorage.memory.states import states_kept
+from moorage.memory.weights import Tensors, attention_copies, predictor_weights
 from moorage.models.config import Config
 from moorage.models.source import TensorHeader, WeightSummary
 
@@ -30,7 +33,7 @@ class RankWeights(Value):
         stages: Bytes on each pipeline stage.
         adapters: Bytes of the buffers for LoRA adapters on each stage.
         predictor: Bytes of the layers that draft, if the model drafts with layers of its own.
-        exact: Whether `stages` follow from tensor headers.
+        exact: Whether `stages` follow from tensor headers and known rules.
         adapters_exact: Whether `adapters` do; buffers of experts depend on how vLLM merges experts.
     """
 
@@ -56,8 +59,9 @@ class Scale:
             # vLLM then creates no modules for pictures and sound.
             headers = {k: header for k, header in headers.items() if not parse_name(k).tower}
         self._config, self._files, self._options = config, files, options
-        self._tensors = Tensors(headers)
-        self._cache: dict[tuple[int, int, int, tuple[str, ...]], RankWeights | Refusal] = {}
+        self._tensors, fewer = Tensors(headers), _without_absent(headers, options.absent)
+        self._wanted = self._tensors if fewer is headers else Tensors(fewer)
+        self._cache: dict[tuple[object, ...], RankWeights | Refusal] = {}
 
     def weigh(self, query: MemoryQuery) -> RankWeights:
         """Weigh the ranks.
@@ -65,7 +69,8 @@ class Scale:
         Raises:
             Refusal: When the model cannot be split like this, or its tensors are unknown.
         """
-        key = (query.tensor, query.pipeline, query.data, query.versions)
+        kernel = kernel_of(query.device_type, query.device_name)
+        key = (query.tensor, query.pipeline, query.data, query.versions, kernel)
         if key not in self._cache:
             self._cache[key] = caught(lambda: self._weigh(self._settings(query)))
         found = self._cache[key]
@@ -79,25 +84,40 @@ class Scale:
         return EngineSetup(self._config, self._options, step, query).settings()
 
     def _weigh(self, settings: MemorySettings) -> RankWeights:
-        facts, lora, headers = Facts(self._config), self._options.lora, self._tensors.headers
-        tensor, data = settings.tensor_parallel_size, settings.data_parallel_size
-        pipeline = settings.pipeline_parallel_size
+        facts, lora = Facts(self._config), self._options.lora
+        tensors = self._wanted if settings.since(WITHOUT_ABSENT_SINCE) else self._tensors
+        headers, ranges = tensors.headers, stage_ranges(facts, settings)
+        tensor, doubt = settings.tensor_parallel_size, "no headers"
         if headers:
-            found = exact_prediction(self._config, self._tensors, settings)
-            stages = tuple(stage.weight_bytes for stage in found.stages)
-            ranks = f" over {tensor} ranks" if tensor > 1 else ""
-            ranks += f", experts over {tensor * data}" if data > 1 and facts.experts else ""
-            reason = f"{len(headers)} tensors{ranks}"
+            stages, reason = self._created(facts, tensors, settings, ranges)
+            doubt = doubt_of_padding(facts, settings)
+            if tensors is not self._wanted:
+                doubt = "an encoder that this version may not make is counted"
+            reason = "; ".join(filter(None, (reason, doubt)))
         else:
-            stages, reason = self._stages_of_files(facts, tensor, pipeline)
+            stages, reason = self._stages_of_files(facts, tensor, ranges)
         return RankWeights(
             stages=stages,
-            adapters=lora_bytes(facts, headers, lora, tensor, pipeline),
-            exact=bool(headers),
+            adapters=lora_bytes(facts, headers, lora, tensor, ranges),
+            exact=not doubt,
             adapters_exact=not facts.experts,
             reason=reason,
             predictor=self._predictor(facts, settings),
         )
+
+    def _created(
+        self, facts: Facts, tensors: Tensors, settings: MemorySettings, ranges: Sequence[range]
+    ) -> tuple[tuple[int, ...], str]:
+        """Bytes on each stage of the parameters, and of the copies that vLLM makes of some."""
+        tensor, data = settings.tensor_parallel_size, settings.data_parallel_size
+        found = exact_prediction(self._config, tensors, settings)
+        copies = attention_copies(facts, tensors, settings, found.dtype, ranges)
+        created = (stage.weight_bytes for stage in found.stages)
+        reason = f"{len(tensors.headers)} tensors"
+        reason += f" over {tensor} ranks" * (tensor > 1)
+        reason += f", experts over {tensor * data}" if data > 1 and facts.experts else ""
+        reason += ", MLA's kv_b_proj in 16 bits besides" * any(copies)
+        return tuple(map(sum, zip(created, copies, strict=True))), reason
 
     def _predictor(self, facts: Facts, settings: MemorySettings) -> int:
         draft = self._options.draft
@@ -107,17 +127,45 @@ class Scale:
         return predictor_weights(facts, self._tensors, settings, dtype)
 
     def _stages_of_files(
-        self, facts: Facts, tensor: int, pipeline: int
+        self, facts: Facts, tensor: int, ranges: Sequence[range]
     ) -> tuple[tuple[int, ...], str]:
         files = self._files
         if files is None or not files.bytes:
             raise unknown("there are no tensor headers")
-        most = max(map(len, stage_layers(facts.layers, pipeline)))
+        most = max(map(len, ranges))
         # vLLM casts float32 to two bytes while loading.
         size = files.bytes // (2 if facts.get("torch_dtype") == "float32" else 1)
         each = -(-size * most // (tensor * facts.layers))
         reason = f"{human_bytes(files.bytes)} of {files.family} files, whose tensors are not known"
-        return (each,) * pipeline, reason
+        return (each,) * len(ranges), reason
+
+
+WITHOUT_ABSENT_SINCE = "0.26.0"
+"""First version that surely creates no encoder whose inputs all have the limit 0.
+
+Source: `model_executor/models/interfaces.py:_mark_tower_model`.
+"""
+
+
+def _without_absent(
+    headers: Mapping[str, TensorHeader], absent: Collection[str]
+) -> Mapping[str, TensorHeader]:
+    """The tensors without encoders of inputs that no request may have.
+
+    What joins an encoder to the language model goes with the last one.
+    """
+    sees, hears = not {"image", "video"} <= set(absent), "audio" not in absent
+    if sees and hears:
+        return headers
+    names = {key: parse_name(key) for key in headers}
+    joined = sees or (hears and any(name.hears for name in names.values()))
+
+    def is_kept(name: TensorName) -> bool:
+        if name.hears:
+            return hears
+        return not name.tower or (sees if name.sees else joined)
+
+    return {key: header for key, header in headers.items() if is_kept(names[key])}
 
 
 STAND_IN = {"model.norm.weight": TensorHeader(dtype="BF16", shape=(1,))}
@@ -133,12 +181,19 @@ class Pool(Value):
     Attributes:
         stages: Bytes of the pool on one rank of each pipeline stage.
         formula: The formula of the number of blocks; empty = the size was given.
+        doubt: Why it is an estimate; empty = it is none.
     """
 
     prediction: MemoryPrediction
     blocks: int
     stages: tuple[int, ...]
     formula: str
+    doubt: str = ""
+
+    def term(self, size: int, why: str) -> Term:
+        """The term of the cache with `size` bytes, whose formula is `why`."""
+        reason = "; ".join(filter(None, (why, self.doubt)))
+        return Term(name="kv_cache", bytes=size, exact=not self.doubt, reason=reason)
 
     def reason(self, stage: int) -> str:
         """The formula of one stage's pool, with numbers."""
@@ -164,7 +219,7 @@ def pool_for(setup: EngineSetup) -> Pool:
     found = exact_prediction(setup.config, Tensors(STAND_IN), setup.settings())
     size, request = setup.options.kv_bytes, found.blocks_per_full_request
     if size is not None and found.bytes_per_block:
-        blocks, formula = size // found.bytes_per_block, ""
+        blocks, formula, doubt = size // found.bytes_per_block, "", ""
         # Without a rule for the options, the size of a block is not known.
         if request >= blocks and not setup.options.uncovered:
             raise rejected(
@@ -173,13 +228,27 @@ def pool_for(setup: EngineSetup) -> Pool:
             )
         stages = tuple(size if stage.bytes_per_block else 0 for stage in found.stages)
     else:
+        doubt = _doubt(setup, found)
         concurrency, each = setup.query.concurrency, _blocks_of_another(setup, found)
         formula, blocks = f"({concurrency} x {request} + 1)", request + (concurrency - 1) * each + 1
         if each < request and concurrency > 1:
             formula = f"({request} + {concurrency - 1} x {each} + 1)"
         stages = tuple(blocks * stage.bytes_per_block for stage in found.stages)
         stages = tuple(size + _bytes_for_states(setup, found, size) for size in stages)
-    return Pool(prediction=found, blocks=blocks, stages=stages, formula=formula)
+    return Pool(prediction=found, blocks=blocks, stages=stages, formula=formula, doubt=doubt)
+
+
+def _doubt(setup: EngineSetup, found: MemoryPrediction) -> str:
+    """Why the cache is an estimate; empty = it is none."""
+    kind = setup.facts.model_type
+    if kind not in DESCRIBED_TYPES and found.groups:
+        return f"no rule describes model type {kind:.60}, so plain layers are assumed"
+    if not keeps_states(found):
+        return ""
+    settings = setup.settings()
+    if settings.enable_prefix_caching is None and not (settings.is_read or settings.sglang):
+        return "whether this vLLM caches prefixes by itself is not known"
+    return states_kept(setup.facts, settings, found.enable_prefix_caching).doubt
 
 
 def _blocks_of_another(setup: EngineSetup, found: MemoryPrediction) -> int:
@@ -205,7 +274,7 @@ def _bytes_for_states(setup: EngineSetup, found: MemoryPrediction, cache: int) -
         return 0
     # Each stage takes as much as the one with most of these layers.
     mixers = layer_mixers(setup.facts)
-    stages = stage_layers(setup.facts.layers, setup.query.pipeline)
+    stages = stage_ranges(setup.facts, setup.settings())
     most = max(sum(mixers[at].count(Mixer.STATE) for at in stage) for stage in stages)
     drafted = setup.options.draft.tokens + 1 if setup.options.draft else 0
     settings, requests = setup.settings(), setup.query.concurrency
@@ -243,7 +312,7 @@ def exact_terms(weighed: RankWeights, pool: Pool, options: MemoryOptions) -> tup
     at = f", stage {worst + 1} of {len(sums)}" if len(sums) > 1 else ""
     size, exact, why = weighed.stages[worst], weighed.exact, f"{weighed.reason}{at}"
     weights = Term(name="weights", bytes=size, exact=exact, reason=why)
-    cache = Term(name="kv_cache", bytes=pool.stages[worst], exact=True, reason=pool.reason(worst))
+    cache = pool.term(pool.stages[worst], pool.reason(worst))
     if not (lora := options.lora):
         return weights, cache
     why = f"{lora.max_loras} adapters of rank {lora.max_rank} for every target"

@@ -36,7 +36,8 @@ class KVSpec:
         block_size: Tokens of one block.
         page_bytes: Bytes of one block.
         window: Tokens that a sliding or chunked layer sees; None = all.
-        states: Blocks of a recurrent state (Mamba) that one request holds.
+        states: Blocks of a recurrent state (Mamba) that one request holds; 0 = one for each block
+            of its tokens.
         encoder_tokens: Tokens that a cross-attention layer keeps of the encoder.
     """
 
@@ -54,7 +55,7 @@ class KVSpec:
         window, because blocks are freed only after a step is settled.
         """
         if self.kind is KVKind.MAMBA:
-            return self.states
+            return self.states or -(-tokens // self.block_size)
         kept, more = tokens, 0
         if self.kind is KVKind.CROSS:
             kept = self.encoder_tokens

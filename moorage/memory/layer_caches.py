@@ -6,17 +6,30 @@ pages, `platforms/interface.py:_align_hybrid_block_size` and
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import lcm
 from typing import Any
 
-from moorage.memory.architectures import MLA_TYPES
+from moorage.memory.architectures import MLA_TYPES, PLAIN_CACHES
+from moorage.memory.config_defaults import OTHER_VALUES, VALUES
 from moorage.memory.dtypes import kv_dtype, size_of
 from moorage.memory.facts import Facts
 from moorage.memory.kv import KVKind, KVSpec, LayerCache
-from moorage.memory.layers import Mixer, attention_of, layer_mixers, stage_layers, window
+from moorage.memory.layers import (
+    FULL_BY_DEFAULT,
+    PERIODS,
+    WHOLE_MODELS,
+    WINDOW_OFF_BY_DEFAULT,
+    WINDOW_PLUS_ONE,
+    Mixer,
+    attention_of,
+    layer_mixers,
+    stage_ranges,
+    window,
+)
 from moorage.memory.options import MemorySettings
-from moorage.memory.refusal import unknown
-from moorage.memory.states import blocks_kept, state_bytes
+from moorage.memory.refusal import rejected, unknown
+from moorage.memory.states import ELEMENTS, chunk_of, state_bytes, states_kept
 
 INDEX_SCALE_BYTES = 4
 INDEX_SCALE_SPAN = 128
@@ -58,6 +71,16 @@ HEADS: dict[tuple[str, Mixer], HeadKeys] = {
     ("step3p5", Mixer.SLIDING): _STEP,
 }
 """Kinds of layers whose heads differ from those that the configuration gives for the model."""
+
+
+DESCRIBED_TYPES = frozenset(
+    (
+        *(*VALUES, *OTHER_VALUES, *PLAIN_CACHES, *MLA_TYPES, *ELEMENTS),
+        *(*PERIODS, *WHOLE_MODELS, *FULL_BY_DEFAULT, *WINDOW_OFF_BY_DEFAULT, *WINDOW_PLUS_ONE),
+        *(model_type for model_type, _ in HEADS),
+    )
+)
+"""Model types whose caches some rule describes; others are taken for plain ones."""
 
 
 def uses_mla(facts: Facts) -> bool:
@@ -148,21 +171,41 @@ def layer_caches(
     bare = None
     specs = {}
     if Mixer.STATE in kinds:
-        state = state_bytes(facts, tp, dtype, _state_dtype(facts, settings))
-        kept = blocks_kept(facts, prefix)
-        bare = specs[Mixer.STATE] = _state(block if prefix else tokens, state, kept)
+        bare = specs[Mixer.STATE] = _bare_state(facts, settings, dtype, tokens, prefix)
         usual = per_token.get(Mixer.FULL)
         if usual and not settings.sglang:  # its states have a pool of their own
-            block = _hybrid_block(block, state, usual, uses_mla(facts))
-            specs[Mixer.STATE] = _state(block if prefix else tokens, block * usual, kept)
+            block = _block_beside(bare, facts, settings, usual)
+            span = block if prefix else tokens
+            specs[Mixer.STATE] = replace(bare, block_size=span, page_bytes=block * usual)
     for mixer, size in per_token.items():
         specs[mixer] = _attention(facts, mixer, block, block * size, settings)
-    without = _layers_without_attention(mixers, settings.pipeline_parallel_size)
+    without = _layers_without_attention(mixers, stage_ranges(facts, settings))
     return [
         LayerCache(layer=index, spec=bare if bare and index in without else specs[mixer])
         for index, layer in enumerate(mixers)
         for mixer in layer
     ]
+
+
+def _bare_state(
+    facts: Facts, settings: MemorySettings, dtype: str, tokens: int, prefix: bool
+) -> KVSpec:
+    """The states of a layer where no attention enlarges their blocks."""
+    named, stated = settings.mamba_cache_dtype, settings.mamba_block_size
+    if not prefix and stated not in (None, tokens):
+        raise rejected("--mamba-block-size can only be set with --enable-prefix-caching")
+    size = state_bytes(
+        facts,
+        settings.tensor_parallel_size,
+        dtype if named == "auto" else named,
+        _state_dtype(facts, settings),
+    )
+    return KVSpec(
+        kind=KVKind.MAMBA,
+        block_size=(stated or usual_block(settings)) if prefix else tokens,
+        page_bytes=size,
+        states=states_kept(facts, settings, prefix).blocks,
+    )
 
 
 def _state_dtype(facts: Facts, settings: MemorySettings) -> str:
@@ -182,23 +225,25 @@ def usual_block(settings: MemorySettings) -> int:
     return settings.block_size or DEFAULT_BLOCK
 
 
-def _layers_without_attention(mixers: Sequence[tuple[Mixer, ...]], stages: int) -> set[int]:
+def _layers_without_attention(
+    mixers: Sequence[tuple[Mixer, ...]], stages: Sequence[range]
+) -> set[int]:
     """Layers on stages without attention, whose blocks are not enlarged to attention's size."""
     return {
         index
-        for stage in stage_layers(len(mixers), stages)
+        for stage in stages
         if set().union(*{mixers[index] for index in stage}) == {Mixer.STATE}
         for index in stage
     }
 
 
-def _state(block: int, page: int, states: int) -> KVSpec:
-    return KVSpec(kind=KVKind.MAMBA, block_size=block, page_bytes=page, states=states)
-
-
-def _hybrid_block(block: int, state: int, per_token: int, mla: bool) -> int:
-    align = max(DEFAULT_BLOCK, block, MLA_HYBRID_BLOCK if mla else 0)
-    return max(block, align * -(-state // (align * per_token)))
+def _block_beside(state: KVSpec, facts: Facts, settings: MemorySettings, per_token: int) -> int:
+    """Tokens of a block of attention that holds a state; with one in each block, whole chunks."""
+    block = usual_block(settings)
+    align = max(DEFAULT_BLOCK, block, MLA_HYBRID_BLOCK if uses_mla(facts) else 0)
+    if not state.states:
+        align = lcm(settings.mamba_block_size or chunk_of(facts), align)
+    return max(block, align * -(-state.page_bytes // (align * per_token)))
 
 
 def _attention(

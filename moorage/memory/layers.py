@@ -11,7 +11,8 @@ from itertools import accumulate
 
 from moorage.memory.architectures import ENCODERS
 from moorage.memory.facts import Facts
-from moorage.memory.refusal import unknown
+from moorage.memory.options import MemorySettings
+from moorage.memory.refusal import rejected, unknown
 
 
 class Mixer(StrEnum):
@@ -88,17 +89,35 @@ WHOLE_MODELS: dict[str, tuple[Mixer, ...]] = {
 """Mixers of model types whose layers are all alike."""
 
 
-def stage_layers(layers: int, stages: int) -> tuple[range, ...]:
-    """Spread decoder layers over pipeline stages.
+def stage_layers(layers: int, stages: int, partition: Sequence[int] = ()) -> tuple[range, ...]:
+    """Spread decoder layers over pipeline stages; `partition` states the layers of each stage.
 
     Remaining layers go to the stages from the last but one backwards, because the last stage also
     has the norm and the head, and the first the embedding.
+
+    Raises:
+        Refusal: When the stated layers are not those of the model and its stages.
     """
-    counts = [layers // stages] * stages
-    for back in range(2, layers % stages + 2):
-        counts[-back] += 1
+    if partition:
+        counts = list(partition)
+        if len(counts) != stages or sum(counts) != layers or min(counts) < 0:
+            stated = ",".join(map(str, counts))
+            raise rejected(
+                f"VLLM_PP_LAYER_PARTITION={stated} does not spread {layers} layers over"
+                f" {stages} pipeline stages"
+            )
+    else:
+        counts = [layers // stages] * stages
+        for back in range(2, layers % stages + 2):
+            counts[-back] += 1
     ends = accumulate(counts)
     return tuple(range(end - count, end) for end, count in zip(ends, counts, strict=True))
+
+
+def stage_ranges(facts: Facts, settings: MemorySettings) -> tuple[range, ...]:
+    """The decoder layers of each pipeline stage."""
+    stages = settings.pipeline_parallel_size
+    return stage_layers(facts.layers, stages, settings.layer_partition)
 
 
 def layer_mixers(facts: Facts) -> list[tuple[Mixer, ...]]:

@@ -4,22 +4,20 @@ Source: `lora/layers/`: `base_linear.py`, `column_parallel_linear.py`, `fused_mo
 `vocab_parallel_embedding.py`, `logits_processor.py`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import ceil, prod
 from typing import Any
 
 from moorage.memory.dtypes import quantisation, quantisation_method
 from moorage.memory.facts import Facts
-from moorage.memory.layers import stage_layers
 from moorage.memory.options import LoraOptions
 from moorage.memory.refusal import unknown
-from moorage.memory.sharding import Split, TensorName, parse_name, split_of
+from moorage.memory.sharding import WEIGHT_LEAVES, Split, TensorName, parse_name, split_of
 from moorage.models.source import TensorHeader
 
 ELEMENT = 2
 """Bytes of an element; `lora_dtype` is the model's."""
 
-WEIGHT_LEAVES = ("weight", "qweight", "weight_packed")
 PACKED_BITS = 32
 """Bits of the words into which quantised weights are packed."""
 
@@ -51,20 +49,22 @@ def lora_bytes(
     tensors: Mapping[str, TensorHeader],
     options: LoraOptions | None,
     tensor: int,
-    pipeline: int,
+    stages: Sequence[range],
 ) -> tuple[int, ...]:
     """Bytes of the buffers on one rank of each pipeline stage; 0 without LoRA options.
+
+    `stages` are ranges of layers.
 
     Buffers of experts are an upper bound: vLLM allocates less if whole experts are spread over the
     ranks, or if gate and up are one tensor.
     """
-    totals = [0] * pipeline
+    totals = [0] * len(stages)
     if options is None:
         return tuple(totals)
     slots = options.max_loras * options.max_rank * ELEMENT
     for name, header in _targets(facts, tensors, options):
         amount = slots * _width(facts, name, header, options, tensor)
-        for stage, layers in enumerate(stage_layers(facts.layers, pipeline)):
+        for stage, layers in enumerate(stages):
             if name.layer in layers:
                 totals[stage] += amount
     for module, stage in (("embed_tokens", 0), ("lm_head", -1)):

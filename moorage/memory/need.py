@@ -19,7 +19,7 @@ class MemoryQuery:
     Attributes:
         total: Bytes of the accelerator's memory; vLLM uses larger batches on larger accelerators.
         tokens: Longest request (`max_model_len`).
-        device_name: The accelerator's name; vLLM keeps batches small on an A100.
+        device_name: The accelerator's name, on which batches and kernels of vLLM depend.
         device_type: The accelerator's type, such as `cuda` or `rocm`.
         versions: Versions of vLLM that may run, "" = unknown; none = another engine.
         data: Copies of the model among which its experts are divided.

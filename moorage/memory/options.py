@@ -13,6 +13,12 @@ from moorage.models.config import apply_overrides
 from moorage.models.rope import RopeRule
 from moorage.spec import MemorySpec
 
+ALSO_READ = "0.26.0"
+"""Version of vLLM, besides the one described, whose source rules about kernels and states follow.
+
+It counts with all its patches.
+"""
+
 Count = Annotated[int, Field(ge=1)]
 
 Ratio = Annotated[float, Field(gt=0)]
@@ -21,6 +27,7 @@ KVDtype = Literal[
     "auto", "bfloat16", "float16", "float32", "fp8", "fp8_e4m3", "fp8_e5m2", "fp8_inc"
 ]
 SsmDtype = Literal["auto", "float32", "float16", "bfloat16"]
+MambaMode = Literal["auto", "none", "align", "all"]
 Runner = Literal["auto", "generate", "pooling"]
 
 
@@ -33,10 +40,15 @@ class CacheOptions(Value):
         hybrid_kv_cache_manager: Whether local layers may keep less than full layers.
         enable_prefix_caching: Whether prefixes are cached; None = vLLM's choice for the model.
         mamba_ssm_cache_dtype: Element type of the recurrent state; `auto` = the model's choice.
+        mamba_cache_dtype: Element type of convolutions, and of a state of type `auto`.
+        mamba_cache_mode: Which states of a prefix are kept; `auto` = vLLM's choice.
+        mamba_block_size: Tokens of a block of states; None = vLLM's choice.
         block_size: Tokens of one KV block; None = 16.
         decode_context_parallel_size: Tensor-parallel ranks that share the KV cache of a request.
         runner: Whether the engine generates or pools; `auto` = by the architecture.
         whole_towers: Whether each rank has the whole encoder of images, for a part of them.
+        special_kernel: Whether arguments or adapters may decide about the kernel of experts.
+        layer_partition: Layers of each pipeline stage; empty = vLLM's choice.
         any_length: Whether a context beyond the model's is allowed.
         extended: Whether an image or packages of the user's own may let vLLM take more models, or
             an argument what it deprecates.
@@ -51,10 +63,15 @@ class CacheOptions(Value):
     hybrid_kv_cache_manager: bool = True
     enable_prefix_caching: bool | None = None
     mamba_ssm_cache_dtype: SsmDtype = "auto"
+    mamba_cache_dtype: SsmDtype = "auto"
+    mamba_cache_mode: MambaMode = "auto"
+    mamba_block_size: Count | None = None
     block_size: Count | None = None
     decode_context_parallel_size: Count = 1
     runner: Runner = "auto"
     whole_towers: bool = False
+    special_kernel: bool = False
+    layer_partition: tuple[int, ...] = ()
     any_length: bool = False
     extended: bool = False
     rope: RopeRule = RopeRule.HELD
@@ -70,6 +87,7 @@ class MemorySettings(CacheOptions):
     Attributes:
         max_model_len: Longest request in tokens; None = the model's own.
         versions: Versions of vLLM that may run, "" = unknown; none = another engine.
+        device_name: The accelerator's name; empty = unknown.
     """
 
     tensor_parallel_size: Count = 1
@@ -79,12 +97,28 @@ class MemorySettings(CacheOptions):
     max_num_batched_tokens: Count = 8192
     versions: tuple[str, ...] = (DESCRIBED,)
     device_type: str = "cuda"
+    device_name: str = ""
     kv_pool_bytes: Annotated[int, Field(ge=0)] = 20 * GIB
 
     @property
     def as_described(self) -> bool:
         """Whether all versions that may run are at least the one that the rules describe."""
-        return bool(self.versions) and all(at_least(one, DESCRIBED) for one in self.versions)
+        return self.since(DESCRIBED)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether rules hold that were read in two versions, the one described and `ALSO_READ`."""
+        older = {version_key(one)[:2] for one in self.versions}
+        return self.as_described or older == {version_key(ALSO_READ)[:2]}
+
+    def since(self, first: str) -> bool:
+        """Whether all versions that may run are known, and at least `first`."""
+        return bool(self.versions) and all(at_least(one, first) for one in self.versions)
+
+    def before(self, first: str) -> bool:
+        """Whether all versions that may run are known, and older than `first`."""
+        known = bool(self.versions) and all(self.versions)
+        return known and not any(at_least(one, first) for one in self.versions)
 
     def lacks(self, last: str = "") -> bool:
         """Whether vLLM surely lacks what its version `last` had at last; empty = by the rules."""
@@ -177,6 +211,7 @@ class MemoryOptions(CacheOptions):
         second_runner: Whether vLLM uses its second model runner.
         unsettled_runner: Whether an argument may affect the choice of the runner.
         kv_bytes: Bytes of the KV cache on each rank; None = as many as the requests need.
+        absent: Kinds of input of which no request may have any: `image`, `video`, `audio`.
         connectors: Classes that move the KV cache to or from elsewhere.
         overrides: Keys of config.json that are replaced (`--hf-overrides`).
         uncovered: Why the rules do not cover these options; empty = they do.
@@ -198,6 +233,7 @@ class MemoryOptions(CacheOptions):
     unsettled_runner: bool = False
     kv_bytes: int | None = None
     language_model_only: bool = False
+    absent: tuple[str, ...] = ()
     connectors: tuple[str, ...] = ()
     overrides: dict[str, Any] = {}
     lora: LoraOptions | None = None

@@ -2,8 +2,8 @@
 
 Source: `create_weights` in `model_executor/layers/quantization/`, `GateLinear` in the model
 classes, `head_dtype` in `config/model.py`; for experts
-`fused_moe/oracle/fp8.py:resolve_fp8_moe_weight_block_shape`, `moe_wna16.py`,
-`fused_moe/oracle/mxfp4.py`.
+`fused_moe/oracle/fp8.py:resolve_fp8_moe_weight_block_shape` and
+`moe_wna16.py`.
 """
 
 from dataclasses import dataclass, replace
@@ -15,6 +15,7 @@ from moorage.memory.architectures import CLASSIFIER_ENDINGS
 from moorage.memory.dtypes import quantisation, quantisation_block, quantisation_method
 from moorage.memory.facts import Facts
 from moorage.memory.layers import Mixer, attention_of
+from moorage.memory.mxfp4 import METHOD, padding_factor
 from moorage.memory.options import MemorySettings
 from moorage.memory.refusal import rejected
 from moorage.memory.sharding import TensorName
@@ -125,9 +126,6 @@ def _sibling(kind: Kind, leaf: str, shape: tuple[int, ...]) -> Kind:
 SMALLEST_BLOCK = 32
 """Elements of the smallest block or group that the MoE kernels support."""
 
-MXFP4_WIDTH = 64
-"""Each rank's part of an mxfp4 expert is padded to a multiple of this many elements."""
-
 LEAST_WIDTHS = {"kimi_linear": ("min_moe_intermediate_per_partition", 256)}
 """Model types that pad each rank's part of an expert: the key of its least width, its default."""
 
@@ -152,8 +150,10 @@ def expert_factor(facts: Facts, kind: Kind, settings: MemorySettings) -> Fractio
         if times > 1 and method == "gptq" and leaf in ("qzeros", "bias"):
             return Fraction(0)  # `moe_wna16.py` takes over and creates neither
         return times if leaf in ("scales", "qzeros") else Fraction(1)
-    if method == "mxfp4":
-        return _padding_factor(facts, kind, settings)
+    if method == METHOD:
+        width, name = facts.positive(EXPERT_WIDTH_KEYS), kind.name
+        whole = Fraction(1)
+        return padding_factor(facts, settings, width, name.last, leaf) if width else whole
     if facts.model_type in LEAST_WIDTHS and settings.tensor_parallel_size > 1:
         return _width_factor(facts, settings)
     return Fraction(1)
@@ -187,16 +187,6 @@ def _group_factor(facts: Facts, settings: MemorySettings) -> Fraction:
         if size < SMALLEST_BLOCK:
             raise _cut(part, group)
     return Fraction(group, size)
-
-
-def _padding_factor(facts: Facts, kind: Kind, settings: MemorySettings) -> Fraction:
-    """Source: `oracle/mxfp4.py:mxfp4_round_up_hidden_size_and_intermediate_size`, last case."""
-    width = facts.positive(EXPERT_WIDTH_KEYS)
-    tp = settings.ranks_of_expert
-    if not width or (kind.name.last == "down_proj" and kind.name.leaf == "bias"):
-        return Fraction(1)
-    padded = -(-width // (tp * MXFP4_WIDTH)) * MXFP4_WIDTH
-    return Fraction(padded * tp, width)
 
 
 def _width_factor(facts: Facts, settings: MemorySettings) -> Fraction:

@@ -31,7 +31,7 @@ from moorage.memory.layers import (
     cache_owners,
     is_bidirectional,
     layer_mixers,
-    stage_layers,
+    stage_ranges,
     window,
 )
 from moorage.memory.need import GroupMemory, MemoryPrediction, StageMemory
@@ -43,6 +43,13 @@ from moorage.models.config import Config
 
 ONE_KIND_OF_WINDOW = ("qwen2", "qwen3")
 """Model types whose window applies to all layers or to none (`qwen2.py:Qwen2Model`)."""
+
+
+STATES_WITH_PREFIXES_SINCE = "0.27.0"
+"""First version that may cache prefixes of models with recurrent states without being told to.
+
+0.26 does not, and 0.32 does (`_set_default_chunked_prefill_and_prefix_caching_args`).
+"""
 
 
 def require_startable(facts: Facts, settings: MemorySettings) -> None:
@@ -77,8 +84,9 @@ def require_startable(facts: Facts, settings: MemorySettings) -> None:
         raise rejected("This model does not support `--runner generate`.")
     _require_one_kind_of_window(facts)
     _require_owners_on_stage(facts, settings)
-    if facts.model_type in UNCOVERED:
-        raise unknown(f"model type {facts.model_type}: {UNCOVERED[facts.model_type]}")
+    for uncovered in (facts.model_type, name):
+        if uncovered in UNCOVERED:
+            raise unknown(f"model type {uncovered}: {UNCOVERED[uncovered]}")
 
 
 def _require_there(name: str, settings: MemorySettings) -> None:
@@ -99,7 +107,7 @@ def _only_pools(facts: Facts) -> bool:
 
 
 def _require_owners_on_stage(facts: Facts, settings: MemorySettings) -> None:
-    for stage in stage_layers(facts.layers, settings.pipeline_parallel_size):
+    for stage in stage_ranges(facts, settings):
         for layer, owner in cache_owners(facts).items():
             if layer in stage and owner not in stage:
                 raise rejected(
@@ -128,7 +136,7 @@ def exact_prediction(
     prefix = _caches_prefixes(facts, settings)
     caches = layer_caches(facts, settings, dtype, tokens, prefix)
     groups, paid = _groups(facts, settings, caches)
-    ranges = stage_layers(facts.layers, settings.pipeline_parallel_size)
+    ranges = stage_ranges(facts, settings)
     weights = stage_weights(facts, tensors, settings, dtype, ranges)
     # `config/vllm.py:max_in_flight_tokens`, async scheduling on the V2 model runner.
     in_flight = (settings.pipeline_parallel_size + 1) * settings.max_num_batched_tokens
@@ -215,7 +223,7 @@ def _caches_prefixes(facts: Facts, settings: MemorySettings) -> bool:
     if kinds <= {Mixer.STATE}:
         # A model without attention counts as a decoder if it pools.
         return bool(kinds) and pooling
-    return True
+    return Mixer.STATE not in kinds or not settings.before(STATES_WITH_PREFIXES_SINCE)
 
 
 def _block_size(groups: Sequence[KVGroup], settings: MemorySettings) -> int | None:

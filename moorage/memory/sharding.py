@@ -16,6 +16,9 @@ LEAVES = (
 )
 """Last parts of tensor names that are parameters of the module named before them."""
 
+WEIGHT_LEAVES = ("weight", "qweight", "weight_packed")
+"""Leaves with the weight of a module, packed or not."""
+
 LAYER = re.compile(r"(?:^|\.)(?:layers|h|blocks|layer)\.(\d+)\.")
 TOWER = re.compile(
     r"(?:^|\.)(?:visual|vision_tower|vision_model|vision_encoder|vision_embedder|vit|audio_tower"
@@ -23,6 +26,10 @@ TOWER = re.compile(
     r"|vision_embed_tokens|connector)\."
 )
 """Encoders of images and sound, and the layers that join them to the language model."""
+
+SIGHT = re.compile(r"(?:^|\.)(?:vis|vit\.|embed_vision\.)")
+HEARING = "audio"
+"""Encoders by what they read; the other modules of `TOWER` join either to the language model."""
 
 NUMBER = re.compile(r"\.\d+(?=\.)")
 EXPERT = re.compile(r"\.experts\.(\d+)\.")
@@ -60,6 +67,16 @@ class TensorName:
     def tower(self) -> bool:
         """Whether it belongs to an encoder of images or sound."""
         return TOWER.search(f"{self.module}.") is not None
+
+    @property
+    def sees(self) -> bool:
+        """Whether it belongs to an encoder of images."""
+        return SIGHT.search(f"{self.module}.") is not None
+
+    @property
+    def hears(self) -> bool:
+        """Whether it belongs to an encoder of sound."""
+        return self.tower and HEARING in self.module
 
     @property
     def last(self) -> str:

@@ -22,6 +22,7 @@ from moorage.memory.options import (
     DraftOptions,
     KVDtype,
     LoraOptions,
+    MambaMode,
     MemoryOptions,
     Runner,
     SsmDtype,
@@ -68,11 +69,19 @@ PROFILES_GRAPHS = "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS"
 SECOND_RUNNER = "VLLM_USE_V2_MODEL_RUNNER"
 """Variables of vLLM, 0 or 1 (`envs.py`)."""
 
+BATCH_INVARIANT = "VLLM_BATCH_INVARIANT"
+"""Variable of vLLM, 0 or 1, which excludes kernels."""
+
+LAYER_PARTITION = "VLLM_PP_LAYER_PARTITION"
+"""Variable of vLLM with the layers of each pipeline stage (`distributed/utils.py`)."""
+
 DTYPES = {"half": "float16", "float16": "float16", "bfloat16": "bfloat16", "auto": ""}
 
 COVERED_VALUES = {
     "--kv-cache-dtype": get_args(KVDtype),
     **dict.fromkeys((VLLM.state_dtype, SGLANG.state_dtype), get_args(SsmDtype)),
+    "--mamba-cache-dtype": get_args(SsmDtype),
+    "--mamba-cache-mode": get_args(MambaMode),
     "--dtype": tuple(DTYPES),
 }
 
@@ -91,25 +100,25 @@ def memory_options(
     """
     args, sglang = spec.engine.arguments, spec.engine.stated_name == EngineName.SGLANG
     names = SGLANG if sglang else VLLM
-    sizes = args.values(names.graph_sizes)
     return MemoryOptions(
         **_given(args, names),
+        **_of_states(args, names),
+        **_of_graphs(spec, names),
+        **_of_sglang(args),
         throughput=args.value("--performance-mode") == "throughput",
         dtype=DTYPES.get(args.value("--dtype") or "auto", ""),
         quantization=args.value("--quantization") or "",
         attention_copies=any(map(args.states, ATTENTION_DATA)),
         kv_cache_dtype=_covered(args, "--kv-cache-dtype"),
-        mamba_ssm_cache_dtype=_covered(args, names.state_dtype),
-        graph_sizes=None if sizes is None else len(sizes),
-        profiles_graphs=_flag(spec.engine.env, PROFILES_GRAPHS),
-        second_runner=_flag(spec.engine.env, SECOND_RUNNER),
-        unsettled_runner=any(map(args.states, UNSETTLED_RUNNER)),
         block_size=args.whole_number(names.block_size) or None,  # 0: vLLM chooses
         decode_context_parallel_size=_decode_ranks(args),
+        absent=_absent(args),
         hybrid_kv_cache_manager=not args.switch("--disable-hybrid-kv-cache-manager"),
         connectors=_connectors(spec),
         runner=_runner(spec, mode),
         whole_towers=keeps_towers_whole(args),
+        special_kernel=_special_kernel(spec),
+        layer_partition=() if sglang else _partition(spec.engine.env),
         any_length=allows_longer(spec),
         extended=_extended(spec),
         rope=rope_rule(spec),
@@ -118,18 +127,17 @@ def memory_options(
         draft=_draft(spec, names),
         uncovered=_uncovered(args),
         sglang=sglang,
-        one_pool=bool(args.switch("--disable-hybrid-swa-memory")),
-        **_ratios(args),
         stated=spec.memory,
     )
 
 
 def for_sglang(options: MemoryOptions) -> dict[str, Any]:
     """The changes to options that were read before `auto` came to SGLang: none has arguments."""
+    changes: dict[str, Any] = {"sglang": True, "layer_partition": ()}
     if options.lora is None:
-        return {"sglang": True}
+        return changes
     slots = options.lora.max_loras + SGLANG.slots_without_adapter
-    return {"sglang": True, "lora": options.lora.model_copy(update={"max_loras": slots})}
+    return changes | {"lora": options.lora.model_copy(update={"max_loras": slots})}
 
 
 def wanted_concurrency(spec: ModelSpec, tokens: int, encoder_tokens: int = 0) -> int:
@@ -162,9 +170,29 @@ def _given(args: EngineArguments, names: OptionNames) -> dict[str, Any]:
     return {name: value for name, value in (numbers | switches).items() if value is not None}
 
 
-def _ratios(args: EngineArguments) -> dict[str, Any]:
-    """SGLang's ratios that the user states."""
-    found = {}
+def _of_states(args: EngineArguments, names: OptionNames) -> dict[str, Any]:
+    return {
+        "mamba_ssm_cache_dtype": _covered(args, names.state_dtype),
+        "mamba_cache_dtype": _covered(args, "--mamba-cache-dtype"),
+        "mamba_cache_mode": _covered(args, "--mamba-cache-mode"),
+        "mamba_block_size": args.whole_number("--mamba-block-size") or None,
+    }
+
+
+def _of_graphs(spec: ModelSpec, names: OptionNames) -> dict[str, Any]:
+    args, variables = spec.engine.arguments, spec.engine.env
+    sizes = args.values(names.graph_sizes)
+    return {
+        "graph_sizes": None if sizes is None else len(sizes),
+        "profiles_graphs": _flag(variables, PROFILES_GRAPHS),
+        "second_runner": _flag(variables, SECOND_RUNNER),
+        "unsettled_runner": any(map(args.states, UNSETTLED_RUNNER)),
+    }
+
+
+def _of_sglang(args: EngineArguments) -> dict[str, Any]:
+    """SGLang's pools, and the ratios that the user states."""
+    found: dict[str, Any] = {"one_pool": bool(args.switch("--disable-hybrid-swa-memory"))}
     for name, flag in RATIOS.items():
         text = args.value(flag)
         if text is None:
@@ -180,6 +208,16 @@ def _ratios(args: EngineArguments) -> dict[str, Any]:
                 suggestion="State a number above 0.",
             )
     return found
+
+
+def _absent(args: EngineArguments) -> tuple[str, ...]:
+    """Kinds of input whose limit is 0, as a number or as the `count` of an object."""
+    limits = args.json_object("--limit-mm-per-prompt") or {}
+    counts = {
+        kind: limit.get("count") if isinstance(limit, Mapping) else limit
+        for kind, limit in limits.items()
+    }
+    return tuple(sorted(kind for kind, count in counts.items() if count == 0))
 
 
 def _decode_ranks(args: EngineArguments) -> int:
@@ -212,6 +250,28 @@ def _connectors(spec: ModelSpec) -> tuple[str, ...]:
 
 def _flag(variables: Mapping[str, str], name: str) -> bool | None:
     return variables[name] != "0" if name in variables else None
+
+
+def _special_kernel(spec: ModelSpec) -> bool:
+    """Whether the user chooses the kernel of experts, or narrows the choice."""
+    args = spec.engine.arguments
+    within = args.json_object("--kernel-config") or {}
+    named = (args.value("--moe-backend"), within.get("moe_backend"))
+    chosen = any(str(name or "auto").lower() != "auto" for name in named)
+    return chosen or bool(_flag(spec.engine.env, BATCH_INVARIANT))
+
+
+def _partition(variables: Mapping[str, str]) -> tuple[int, ...]:
+    """The layers that the user gives each pipeline stage."""
+    text = variables.get(LAYER_PARTITION)
+    try:
+        return tuple(map(int, text.split(","))) if text is not None else ()
+    except ValueError:
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"engine.env.{LAYER_PARTITION}: {text!r:.60} is no list of numbers",
+            suggestion="State the layers of each pipeline stage, such as `20,41`.",
+        ) from None
 
 
 def _covered(args: EngineArguments, flag: str) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from moorage.memory.dtypes import size_of
 from moorage.memory.facts import Facts
+from moorage.memory.options import MemorySettings
 from moorage.memory.refusal import rejected, unknown
 
 
@@ -76,15 +77,50 @@ def state_bytes(facts: Facts, tp: int, dtype: str, ssm_dtype: str) -> int:
     return conv * size_of(dtype) + recurrent * size_of(ssm)
 
 
-def blocks_kept(facts: Facts, prefix: bool) -> int:
+EACH_BLOCK_TYPES = (*MAMBA2, "jamba", "mamba", "falcon_mamba")
+"""Model types that keep a state for each block of a cached prefix in versions before 0.32.
+
+Those are the classes with `SupportsMambaPrefixCaching`, whose `--mamba-cache-mode` is then `all`.
+"""
+
+CHUNK_KEYS = ("mamba_chunk_size", "chunk_size")
+CHUNK = 2048
+"""Keys of the tokens that a Mamba kernel takes at once, and their number without either."""
+
+
+class Kept(NamedTuple):
+    """Blocks of a state that one request holds.
+
+    Attributes:
+        blocks: Their number; 0 = one for each block of its tokens.
+        doubt: Why they may be fewer; empty = they are not.
+    """
+
+    blocks: int
+    doubt: str = ""
+
+
+def states_kept(facts: Facts, settings: MemorySettings, prefix: bool) -> Kept:
     """Blocks of a state that one request holds; with `prefix`, prefixes are cached.
 
     Source: `v1/kv_cache_interface.py:MambaSpec.max_memory_usage_bytes`; a Mamba 2 layer keeps a
-    checkpoint of its prefill as well (`mamba_mixer2.py:get_kv_cache_spec`).
+    checkpoint of its prefill as well (`mamba_mixer2.py:get_kv_cache_spec`). In 0.26, the modes of
+    `models/config.py:MambaModelConfig`.
     """
     if not prefix:
-        return 1
-    return 3 if facts.model_type in MAMBA2 else 2
+        return Kept(1)
+    last = 3 if facts.model_type in MAMBA2 else 2
+    if settings.sglang or settings.as_described or facts.model_type not in EACH_BLOCK_TYPES:
+        return Kept(last)
+    doubt = "" if settings.is_read else "this vLLM may keep fewer states of each request"
+    if settings.mamba_cache_mode == "align":
+        return Kept(last if doubt else 2, doubt)
+    return Kept(0, doubt)
+
+
+def chunk_of(facts: Facts) -> int:
+    """Tokens that a Mamba kernel takes at once (`config/model.py:get_mamba_chunk_size`)."""
+    return facts.positive(CHUNK_KEYS) or CHUNK
 
 
 def mamba2_sizes(facts: Facts) -> tuple[int, int, int, int] | None:

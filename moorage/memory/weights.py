@@ -17,10 +17,11 @@ from moorage.memory.architectures import (
 )
 from moorage.memory.dtypes import pools, quantisation_method, require_known, size_of
 from moorage.memory.facts import Facts
+from moorage.memory.layer_caches import uses_mla
 from moorage.memory.options import MemorySettings
-from moorage.memory.parameters import Kind, created_dtype, created_with
+from moorage.memory.parameters import KEPT, Kind, created_dtype, created_with
 from moorage.memory.refusal import unknown
-from moorage.memory.sharding import EXPERT, Split, TensorName, parse_name, split_of
+from moorage.memory.sharding import EXPERT, WEIGHT_LEAVES, Split, TensorName, parse_name, split_of
 from moorage.memory.shares import rank_elements
 from moorage.models.source import TensorHeader
 
@@ -85,6 +86,9 @@ HEADED_MODELS = ("LlamaModel", "MistralModel", "Qwen2Model", "Gemma2Model", *HEA
 UNUSED_LEAVES = {"gptq": ("g_idx",)}
 """Leaves for which a quantisation method creates no parameter."""
 
+COPIED = "kv_b_proj"
+"""The layer that expands the compressed keys and values of MLA."""
+
 MERGED_LEAVES = ("weight_g_idx", "weight_shape")
 MERGED_AWAY = ("k_proj", "v_proj", "up_proj", "w3")
 """Layers merged into the layer before them, so that they have no such leaf themselves."""
@@ -138,6 +142,28 @@ def stage_weights(
         amount = count * rank_elements(facts, kind, split, settings) * size
         for stage in stages_of(facts, kind.name, tied, stages):
             totals[stage] += ceil(amount)
+    return tuple(totals)
+
+
+def attention_copies(
+    facts: Facts, tensors: Tensors, settings: MemorySettings, dtype: str, stages: Sequence[range]
+) -> tuple[int, ...]:
+    """Bytes of quantised MLA weights that each rank keeps once more, as unquantised parameters.
+
+    vLLM multiplies by the parts of `kv_b_proj` in 16 bits. Those of an unquantised weight are views
+    of it. Source (0.26, 0.32): `mla_attention.py:process_weights_after_loading`.
+    """
+    totals = [0] * len(stages)
+    if not uses_mla(facts) or settings.sglang:
+        return tuple(totals)
+    for kind, count in tensors.kinds(facts)[0].items():
+        name = kind.name
+        if name.last == COPIED and name.leaf in WEIGHT_LEAVES and kind.header.dtype in KEPT:
+            heads = facts.heads // settings.tensor_parallel_size
+            head = facts.require("qk_nope_head_dim") + facts.require("v_head_dim")
+            size = count * heads * head * facts.require("kv_lora_rank") * size_of(dtype)
+            for stage in stages_of(facts, name, False, stages):
+                totals[stage] += size
     return tuple(totals)
 
 

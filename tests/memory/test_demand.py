@@ -11,13 +11,19 @@ from moorage.common.refusal import Reason
 from moorage.common.units import GIB
 from moorage.memory.demand import MemoryModel, memory_model
 from moorage.memory.exact import STAND_IN
+from moorage.memory.facts import Facts
+from moorage.memory.kv import KVKind
+from moorage.memory.layer_caches import DESCRIBED_TYPES
 from moorage.memory.need import CpuNeed, MemoryPrediction, MemoryQuery, Need
-from moorage.memory.options import MemoryOptions, MemorySettings
+from moorage.memory.options import LoraOptions, MemoryOptions, MemorySettings
 from moorage.memory.sizing import most
 from moorage.models.assets import assets_of
 from moorage.models.source import TensorHeader, TensorHeaders, WeightSummary
 from moorage.spec import MemorySpec, Mode
 from tests.builders import a_companion, a_model, a_profile, a_spec
+from tests.conformance.memory import Model
+from tests.conformance.test_memory import DATA as CONFORMANCE
+from tests.conformance.test_memory import MODELS
 from tests.memory.models import gib, known, needed, plain, refusal, weights_of, with_options
 from tests.memory.prediction import predict_memory
 
@@ -125,6 +131,52 @@ def test_each_rank_has_all_shared_experts_if_ranks_and_copies_share_the_tokens()
     models = [with_options("deepseek-v3", enable_expert_parallel=on) for on in (False, True)]
     one, other = (needed(model, tensor=2, data=4).terms[0].bytes for model in models)
     assert other - one == shared // 2
+
+
+def test_the_stated_layers_of_a_stage_decide_which_stage_needs_most() -> None:
+    equal = weights_of(plain("llama-3.1-8b"), pipeline=2)
+    stated = with_options("llama-3.1-8b", layer_partition=(4, 28))
+    assert weights_of(stated, pipeline=2) > 1.5 * equal
+    assert refusal(stated).reason is Reason.REJECTED
+
+
+def test_each_kind_of_accelerator_has_its_own_weights_where_its_kernel_pads_experts() -> None:
+    config, headers = known("gpt-oss-20b-bf16")
+    names = {"gate_up_proj": (32, 5760, 90), "down_proj": (32, 2880, 90)}
+    packed = [(n, h.dtype, h.shape) for n, h in headers.items() if ".experts." not in n]
+    packed += [
+        (f"model.layers.{layer}.mlp.experts.{name}_{leaf}", "U8", (*shape, *more))
+        for layer in range(24)
+        for name, shape in names.items()
+        for leaf, more in (("blocks", (16,)), ("scales", ()))
+    ]
+    config = config | {"quantization_config": {"quant_method": "mxfp4"}}
+    model = MemoryModel(config, TensorHeaders(packed), MemoryOptions())
+    adapted = model.with_options(lora=LoraOptions())
+    found = {
+        name: needed(model, device_name=name).term("weights")
+        for name in ("NVIDIA H100 80GB", "NVIDIA A40", "NVIDIA L40S", "")
+    }
+    hopper, ampere, ada, other = (term for term in found.values() if term)
+    assert ampere.bytes == ada.bytes > 1.05 * hopper.bytes
+    assert other.bytes > 1.03 * ampere.bytes
+    assert [term.exact for term in (hopper, ampere, ada, other)] == [True, True, True, False]
+    unsure = needed(adapted, device_name="NVIDIA L40S").term("weights")
+    assert unsure
+    assert (unsure.bytes, unsure.exact) == (other.bytes, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "tensor", "copies"),
+    [("deepseek-v3", 8, 61 * (128 // 8) * (128 + 128) * 512 * 2), ("deepseek-v3-bf16", 16, 0)],
+)
+def test_each_rank_holds_the_copies_that_mla_makes_of_quantised_weights(
+    name: str, tensor: int, copies: int
+) -> None:
+    created = predict_memory(*known(name), MemorySettings(tensor_parallel_size=tensor))
+    assert isinstance(created, MemoryPrediction)
+    held = weights_of(plain(name), gib=192, tensor=tensor)
+    assert held == created.weight_bytes_per_rank + copies
 
 
 def test_copies_of_a_dense_model_are_independent() -> None:
@@ -319,6 +371,64 @@ def test_an_architecture_that_nobody_knows_is_refused() -> None:
     assert most(model, "tokens", MemoryQuery(total=80 * GIB, tokens=8192), budget=80 * GIB) == 0
 
 
+@pytest.mark.parametrize(
+    ("model_type", "options", "exact"),
+    [
+        ("llama", {}, True),
+        ("internlm2", {}, True),
+        ("of-the-future", {}, False),
+        ("of-the-future", {"kv_bytes": 4 * GIB}, True),
+    ],
+)
+def test_the_cache_of_a_model_type_that_no_rule_describes_is_an_estimate(
+    model_type: str, options: dict[str, Any], exact: bool
+) -> None:
+    config, headers = known("llama-3.1-8b")
+    model = MemoryModel(
+        {**config, "model_type": model_type}, headers, MemoryOptions.model_validate(options)
+    )
+    term, plain_term = (needed(m).term("kv_cache") for m in (model, plain("llama-3.1-8b")))
+    assert term
+    assert plain_term
+    assert term.exact is exact
+    assert ("no rule describes" in term.reason) is not exact
+    assert options or term.bytes == plain_term.bytes
+    on_cpu = model.cpu_need(tokens=8192)
+    assert isinstance(on_cpu, CpuNeed)
+    assert {t.name: t.exact for t in on_cpu.terms}["kv_cache"] is exact
+
+
+@pytest.mark.parametrize(
+    ("versions", "prefix", "states", "exact"),
+    [
+        (("0.26.0",), None, 1, True),
+        (("0.26.1",), True, 16, True),
+        (("0.32.0",), None, 3, True),
+        (("0.29.0",), None, 16, False),
+        (("0.29.0",), True, 16, False),
+        (("0.29.0",), False, 1, True),
+        (("0.20.0",), None, 1, False),
+        (("",), None, 16, False),
+    ],
+)
+def test_how_many_states_a_request_keeps_is_exact_in_the_versions_that_were_read(
+    versions: tuple[str, ...], prefix: bool | None, states: int, exact: bool
+) -> None:
+    model = Model(CONFORMANCE / "memory-oracle" / "falcon-h1-small")
+    options = MemoryOptions(enable_prefix_caching=prefix)
+    need = needed(MemoryModel(model.config, model.tensors, options), versions=versions)
+    term, cache = need.term("kv_cache"), need.cache
+    assert term
+    assert cache
+    kept = {g.blocks_per_full_request for g in cache.groups if g.kind == KVKind.MAMBA}
+    assert (kept, term.exact) == ({states}, exact)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_caches_of_models_compared_with_vllm_are_exact(name: str) -> None:
+    assert Facts(Model(CONFORMANCE / name).config).model_type in DESCRIBED_TYPES
+
+
 def test_a_stated_claim_bounds_the_longest_context() -> None:
     free = plain("llama-3.1-8b")
     stated = with_options("llama-3.1-8b", stated=MemorySpec.model_validate({"claim": "20GiB"}))
@@ -421,6 +531,42 @@ def test_without_pictures_and_sound_their_weights_are_not_made() -> None:
     without = weights_of(plain("llama-3.1-8b"))
     assert weights_of(text) == without
     assert weights_of(MemoryModel(config, more, MemoryOptions())) == without + 2_000_000
+
+
+@pytest.mark.parametrize(
+    ("absent", "version", "left"),
+    [
+        (("audio", "image", "video"), "0.26.0", ""),
+        (("image", "video"), "0.32.0", "hearing joint"),
+        (("audio",), "0.32.0", "sight joint"),
+        (("image",), "0.32.0", "sight hearing joint"),
+        (("audio", "image", "video"), "0.25.1", "sight hearing joint"),
+        (("audio", "image", "video"), "", "sight hearing joint"),
+    ],
+)
+def test_an_encoder_whose_inputs_no_request_may_have_is_not_made(
+    absent: tuple[str, ...], version: str, left: str
+) -> None:
+    config, headers = known("llama-3.1-8b")
+    parts = {
+        "sight": ("visual.patch.weight", 1000),
+        "hearing": ("audio_tower.conv1.weight", 2000),
+        "joint": ("multi_modal_projector.linear.weight", 3000),
+    }
+    towers = [(name, "BF16", (width, 1000)) for name, width in parts.values()]
+    more = TensorHeaders([*((n, h.dtype, h.shape) for n, h in headers.items()), *towers])
+    model = MemoryModel(config, more, MemoryOptions(absent=absent))
+    found = weights_of(model, versions=(version,)) - weights_of(plain("llama-3.1-8b"))
+    assert found == sum(2000 * parts[part][1] for part in left.split())
+
+
+def test_sound_alone_keeps_what_joins_it_to_the_model() -> None:
+    config, headers = known("llama-3.1-8b")
+    tower = ("audio_tower.conv1.weight", "BF16", (1000, 1000))
+    joint = ("multi_modal_projector.linear.weight", "BF16", (1000, 1000))
+    more = TensorHeaders([*((n, h.dtype, h.shape) for n, h in headers.items()), tower, joint])
+    model = MemoryModel(config, more, MemoryOptions(absent=("image", "video")))
+    assert weights_of(model) - weights_of(plain("llama-3.1-8b")) == 4_000_000
 
 
 def test_an_encoder_that_ranks_do_not_divide_is_whole_on_each() -> None:

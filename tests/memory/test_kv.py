@@ -127,15 +127,67 @@ MAMBA2 = {
 SHORT = {"model_type": "lfm2", "layer_types": ["conv", "full_attention"] * 2, "conv_L_cache": 3}
 
 
+OLDER: dict[str, Any] = {"versions": ("0.26.0",)}
+UNREAD: dict[str, Any] = {"versions": ("0.29.0",)}
+ALIGN: dict[str, Any] = {"mamba_cache_mode": "align"}
+
+
 @pytest.mark.parametrize(
-    ("config", "prefix", "states"),
-    [(MAMBA2, True, 3), (MAMBA2, False, 1), (SHORT, True, 2), (SHORT, False, 1)],
+    ("config", "prefix", "settings", "blocks"),
+    [
+        (MAMBA2, True, {}, 3),
+        (MAMBA2, False, {}, 1),
+        (SHORT, True, {}, 2),
+        (SHORT, False, {}, 1),
+        # Before 0.32, a state for each block of 256 tokens, the chunk of its kernel.
+        (MAMBA2, True, OLDER, 16),
+        (MAMBA2, True, UNREAD, 16),
+        (MAMBA2, True, {"versions": ("0.32.0", "0.26.0")}, 16),
+        (MAMBA2, True, {"versions": ("",)}, 16),
+        (MAMBA2 | {"mamba_chunk_size": 512}, True, OLDER, 8),
+        (MAMBA2, True, OLDER | {"mamba_block_size": 128}, 32),
+        (MAMBA2, True, OLDER | {"block_size": 1024}, 4),
+        (MAMBA2, True, OLDER | ALIGN, 2),
+        (MAMBA2, True, UNREAD | ALIGN, 3),
+        (MAMBA2, False, OLDER, 1),
+        (SHORT, True, OLDER, 2),
+        (MAMBA2, True, {"versions": (), "sglang": True}, 3),
+    ],
 )
 def test_a_request_holds_its_state_and_what_prefix_caching_needs_besides(
-    config: dict[str, Any], prefix: bool, states: int
+    config: dict[str, Any], prefix: bool, settings: dict[str, Any], blocks: int
 ) -> None:
-    spec = caches(config, prefix)[0].spec
-    assert (spec.kind, spec.states) == (KVKind.MAMBA, states)
+    spec = caches(config, prefix, **settings)[0].spec
+    assert (spec.kind, spec.blocks_for(4096, in_flight=0)) == (KVKind.MAMBA, blocks)
+
+
+def test_a_state_for_each_block_lies_in_pages_of_whole_chunks() -> None:
+    state, attention, *_ = caches(MAMBA2, **OLDER)
+    assert state.spec.block_size == attention.spec.block_size == 256
+    assert state.spec.page_bytes == attention.spec.page_bytes == 256 * 2 * 2 * 8 * 2
+
+
+@pytest.mark.parametrize(
+    ("config", "settings", "conv", "recurrent"),
+    [
+        (MAMBA2, {}, 2, 2),
+        (MAMBA2, {"mamba_cache_dtype": "float32"}, 4, 4),
+        (MAMBA2, {"mamba_cache_dtype": "float32", "mamba_ssm_cache_dtype": "float16"}, 4, 2),
+        (MAMBA2, {"mamba_ssm_cache_dtype": "float32"}, 2, 4),
+    ],
+)
+def test_states_have_the_element_types_that_are_stated(
+    config: dict[str, Any], settings: dict[str, Any], conv: int, recurrent: int
+) -> None:
+    alone = {"layer_types": ["mamba"] * 4}
+    spec = caches(config | alone, **settings)[0].spec
+    assert spec.page_bytes == (128 + 2 * 16) * 3 * conv + 8 * 16 * 16 * recurrent
+
+
+def test_a_block_of_states_without_prefixes_is_refused() -> None:
+    with pytest.raises(Refusal, match="--mamba-block-size can only be set with"):
+        caches(MAMBA2, prefix=False, mamba_block_size=256)
+    assert caches(MAMBA2, prefix=False, mamba_block_size=4096)
 
 
 def test_blocks_grow_until_a_page_holds_the_state() -> None:

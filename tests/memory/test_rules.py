@@ -69,6 +69,19 @@ def test_remaining_layers_go_to_the_stages_before_the_last(
     assert [len(stage) for stage in stage_layers(layers, stages)] == counts
 
 
+def test_layers_go_to_the_stages_that_the_user_states() -> None:
+    assert stage_layers(61, 2, (20, 41)) == (range(20), range(20, 61))
+    stated = predict({"num_hidden_layers": 4}, pipeline_parallel_size=2, layer_partition=(1, 3))
+    assert [stage.layers for stage in stated.stages] == [1, 3]
+
+
+@pytest.mark.parametrize("partition", [(2, 1), (4,), (1, 1, 2), (5, -1)])
+def test_layers_that_are_stated_for_other_stages_are_refused(partition: tuple[int, ...]) -> None:
+    stages = {"pipeline_parallel_size": 2, "layer_partition": partition}
+    found = refuse({"num_hidden_layers": 4}, **stages)
+    assert (found.reason, "VLLM_PP_LAYER_PARTITION" in found.note) == (Reason.REJECTED, True)
+
+
 @pytest.mark.parametrize(
     ("kind", "window", "tokens", "blocks"),
     [
@@ -310,8 +323,33 @@ def test_prefixes_are_cached_where_attention_looks_back(
     assert got.enable_prefix_caching is prefixes
 
 
+HYBRID = {
+    **{"model_type": "lfm2", "layer_types": ["conv", "full_attention"], "conv_L_cache": 3},
+    "architectures": ["Lfm2ForCausalLM"],
+}
+
+
+@pytest.mark.parametrize(
+    ("config", "versions", "prefixes"),
+    [
+        (HYBRID, ("0.32.0",), True),
+        (HYBRID, ("0.26.0", "0.25.1"), False),
+        (HYBRID, ("0.26.0", "0.32.0"), True),
+        (HYBRID, ("",), True),
+        ({}, ("0.26.0",), True),
+    ],
+)
+def test_older_versions_cache_prefixes_of_recurrent_states_only_if_they_are_told_to(
+    config: dict[str, object], versions: tuple[str, ...], prefixes: bool
+) -> None:
+    assert predict(config, versions=versions).enable_prefix_caching is prefixes
+    assert predict(config, versions=versions, enable_prefix_caching=True).enable_prefix_caching
+
+
 def test_what_no_rule_covers_is_unknown_and_never_nothing() -> None:
     assert refuse({"model_type": "deepseek_v4"}).reason is Reason.UNKNOWN
+    realtime = refuse({"architectures": ["VoxtralRealtimeGeneration"]})
+    assert (realtime.reason, "its encoder keeps" in realtime.note) == (Reason.UNKNOWN, True)
     assert refuse({"num_hidden_layers": None}).reason is Reason.UNKNOWN
     got = predict_memory(LLAMA, {}, MemorySettings())
     assert isinstance(got, Refusal)

@@ -44,6 +44,9 @@ def test_every_writing_says_the_same(args: tuple[str, ...]) -> None:
         (("--dtype=auto",), "dtype", ""),
         (("--kv-cache-dtype fp8_e5m2",), "kv_cache_dtype", "fp8_e5m2"),
         (("--mamba-ssm-cache-dtype=float32",), "mamba_ssm_cache_dtype", "float32"),
+        (("--mamba-cache-dtype=float32",), "mamba_cache_dtype", "float32"),
+        (("--mamba-cache-mode=align",), "mamba_cache_mode", "align"),
+        (("--mamba-block-size=512",), "mamba_block_size", 512),
         (("--enforce-eager",), "enforce_eager", True),
         (("--enforce-eager", "--no-enforce-eager"), "enforce_eager", False),
         (("--max-cudagraph-capture-size=64",), "graph_limit", 64),
@@ -81,6 +84,9 @@ def test_every_writing_says_the_same(args: tuple[str, ...]) -> None:
         (("--no-enable-prefix-caching",), "enable_prefix_caching", False),
         (("--runner=pooling",), "runner", "pooling"),
         (("--language-model-only",), "language_model_only", True),
+        (("--limit-mm-per-prompt", '{"image": 0, "video": 2}'), "absent", ("image",)),
+        (("--limit-mm-per-prompt", '{"video": {"count": 0}}'), "absent", ("video",)),
+        (("--limit-mm-per-prompt.audio=0", "--limit-mm-per-prompt.image=1"), "absent", ("audio",)),
         (("--hf-overrides", '{"a": {"b": 1}}'), "overrides", {"a": {"b": 1}}),
         (("--hf-overrides.a.b=1",), "overrides", {"a": {"b": 1}}),
         (("--enable-lora",), "lora", LoraOptions()),
@@ -114,6 +120,39 @@ def test_every_writing_says_the_same(args: tuple[str, ...]) -> None:
 )
 def test_each_argument_is_read(args: tuple[str, ...], field: str, value: object) -> None:
     assert getattr(read(*args), field) == value
+
+
+@pytest.mark.parametrize(
+    ("engine", "special"),
+    [
+        ({}, False),
+        ({"args": ["--moe-backend=auto"]}, False),
+        ({"args": ["--moe-backend=triton"]}, True),
+        ({"args": ["--kernel-config.moe_backend=marlin"]}, True),
+        ({"env": {"VLLM_BATCH_INVARIANT": "0"}}, False),
+        ({"env": {"VLLM_BATCH_INVARIANT": "1"}}, True),
+    ],
+)
+def test_the_user_may_choose_the_kernel_of_experts(engine: dict[str, Any], special: bool) -> None:
+    assert memory_options(a_spec(engine=engine)).special_kernel is special
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "layers"),
+    [("vllm", "20,41", (20, 41)), ("vllm", None, ()), ("sglang", "20,41", ())],
+)
+def test_the_layers_of_each_stage_are_read_from_the_environment(
+    name: str, text: str | None, layers: tuple[int, ...]
+) -> None:
+    env = {} if text is None else {"VLLM_PP_LAYER_PARTITION": text}
+    assert memory_options(a_spec(engine={"name": name, "env": env})).layer_partition == layers
+
+
+def test_layers_that_are_no_numbers_are_a_mistake_in_the_spec() -> None:
+    spec = a_spec(engine={"env": {"VLLM_PP_LAYER_PARTITION": "20;41"}})
+    with pytest.raises(Failure, match=r"engine\.env\.VLLM_PP_LAYER_PARTITION") as caught:
+        memory_options(spec)
+    assert caught.value.cause is Cause.BAD_SPEC
 
 
 @pytest.mark.parametrize(
@@ -193,6 +232,7 @@ def test_each_argument_of_sglang_is_read(args: tuple[str, ...], field: str, valu
         (("--cpu_offload_gb=4",), "--cpu-offload-gb keeps"),
         (("--kv-cache-dtype=nvfp4",), "--kv-cache-dtype nvfp4 is not covered"),
         (("--dtype=float32",), "--dtype float32 is not covered"),
+        (("--mamba-cache-dtype=fp8",), "--mamba-cache-dtype fp8 is not covered"),
         (("--max-num-seqs=4",), ""),
     ],
 )

@@ -1,15 +1,17 @@
 from collections.abc import Mapping
 from fractions import Fraction
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 
 from moorage.common.refusal import Reason, Refusal
 from moorage.memory.facts import Facts
+from moorage.memory.mxfp4 import doubt_of_padding
 from moorage.memory.options import MemorySettings
 from moorage.memory.parameters import Kind, created_dtype, created_with, expert_factor
 from moorage.memory.sharding import parse_name
-from moorage.memory.weights import Tensors, stage_weights, stages_of
+from moorage.memory.weights import Tensors, attention_copies, stage_weights, stages_of
 from moorage.models.source import TensorHeader
 
 BASE = {
@@ -182,6 +184,32 @@ def test_only_merged_layers_may_cut_an_fp8_block(name: str, fits: bool) -> None:
             weigh(tensors, config, tp=2)
 
 
+@pytest.mark.parametrize(
+    ("leaf", "dtype", "changes", "copied"),
+    [
+        ("weight", "F8_E4M3", {}, True),
+        ("weight_packed", "I32", {}, True),
+        ("weight", "BF16", {}, False),
+        ("weight_scale_inv", "F32", {}, False),
+        ("weight", "F8_E4M3", {"model_type": "llama"}, False),
+    ],
+)
+def test_mla_keeps_quantised_weights_once_more_in_16_bits(
+    leaf: str, dtype: str, changes: dict[str, object], copied: bool
+) -> None:
+    mla = {"kv_lora_rank": 32, "qk_nope_head_dim": 16, "v_head_dim": 24}
+    config = facts({"model_type": "deepseek_v3", **mla, **changes})
+    headers = {
+        f"model.layers.{layer}.self_attn.kv_b_proj.{leaf}": TensorHeader(
+            dtype=dtype, shape=(8 * 40, 32)
+        )
+        for layer in range(2)
+    }
+    settings = MemorySettings(tensor_parallel_size=2)
+    found = attention_copies(config, Tensors(headers), settings, "bfloat16", STAGES)
+    assert found == (copied * 2 * 4 * 40 * 32,) * 2
+
+
 def test_gptq_gives_each_expert_a_bias_and_no_group_index() -> None:
     config = {"quantization_config": {"quant_method": "gptq", "group_size": 128}}
     tensors = {
@@ -201,12 +229,97 @@ def test_gptq_with_activation_order_is_refused() -> None:
         weigh({"a.weight": ("BF16", (2,))}, {"quantization_config": settings})
 
 
-def test_an_mxfp4_expert_is_padded_on_each_rank() -> None:
-    config = {"quantization_config": {"quant_method": "mxfp4"}}
-    name = parse_name(LAYER + "mlp.experts.gate_up_proj_blocks")
-    kind = Kind(name, TensorHeader(dtype="U8", shape=(4, 1536, 8, 16)))
-    settings = MemorySettings(tensor_parallel_size=8)
-    assert expert_factor(facts(config), kind, settings) == Fraction(128, 96)
+GPT_OSS = {
+    **{"model_type": "gpt_oss", "quantization_config": {"quant_method": "mxfp4"}},
+    **{"hidden_size": 2880, "intermediate_size": 2880},
+}
+H100 = {"device_name": "NVIDIA H100 80GB HBM3"}
+A100 = {"device_name": "NVIDIA A100-SXM4-80GB"}
+B200 = {"device_name": "NVIDIA B200"}
+OLDER = {"versions": ("0.26.0",)}
+EIGHT = {"tensor_parallel_size": 8}
+SIDES = {"gate_up_proj": (5760, 2880), "down_proj": (2880, 2880)}
+
+
+@pytest.mark.parametrize(
+    ("settings", "sides"),
+    [
+        # Rows and columns of the gate and of the way down, on one rank.
+        (H100, ((5760, 2880), (2880, 2880))),
+        (H100 | EIGHT, ((768, 2880), (2880, 384))),
+        (A100, ((5888, 3072), (3072, 2944))),
+        ({"device_name": "NVIDIA L40S"}, ((5888, 3072), (3072, 2944))),
+        ({"device_name": "NVIDIA GeForce RTX 4090"} | EIGHT, ((768, 3072), (3072, 384))),
+        (B200 | OLDER, ((6144, 3072), (3072, 3072))),
+        (B200, ((5888, 3072), (3072, 2944))),
+        (A100 | {"versions": ("0.29.0",)}, ((5888, 3072), (3072, 2944))),
+        (A100 | {"versions": ("0.25.0",)}, ((6144, 3072), (3072, 3072))),
+        (B200 | {"versions": ("0.29.0",)}, ((6144, 3072), (3072, 3072))),
+        ({"device_type": "cpu"} | EIGHT, ((768, 2880), (2880, 384))),
+        ({}, ((6144, 3072), (3072, 3072))),
+    ],
+)
+def test_an_mxfp4_expert_is_padded_as_the_kernel_of_the_accelerator_needs_it(
+    settings: dict[str, Any], sides: tuple[tuple[int, int], ...]
+) -> None:
+    given = MemorySettings(**settings)
+    for (module, (rows, columns)), (more, wider) in zip(SIDES.items(), sides, strict=True):
+        name = parse_name(f"{LAYER}mlp.experts.{module}_blocks")
+        kind = Kind(name, TensorHeader(dtype="U8", shape=(4, rows, columns // 32, 16)))
+        factor = expert_factor(facts(GPT_OSS), kind, given)
+        assert factor == Fraction(more * wider * given.tensor_parallel_size, rows * columns)
+
+
+@pytest.mark.parametrize(
+    ("settings", "module", "leaf", "factor"),
+    [
+        # Scales on Hopper lie in tiles of 256 rows and 4 columns.
+        (H100, "gate_up_proj", "scales", Fraction(5888 * 92, 5760 * 90)),
+        (H100, "down_proj", "scales", Fraction(3072 * 92, 2880 * 90)),
+        (H100, "down_proj", "bias", Fraction(1)),
+        (A100, "gate_up_proj", "scales", Fraction(5888 * 96, 5760 * 90)),
+        (A100, "gate_up_proj", "bias", Fraction(2944, 2880)),
+        (A100 | EIGHT, "down_proj", "bias", Fraction(3072, 2880)),
+        # TRT-LLM takes them in float32.
+        (B200, "down_proj", "bias", Fraction(2 * 3072, 2880)),
+    ],
+)
+def test_scales_and_biases_of_an_mxfp4_expert_are_padded_too(
+    settings: dict[str, Any], module: str, leaf: str, factor: Fraction
+) -> None:
+    kind = Kind(
+        parse_name(f"{LAYER}mlp.experts.{module}_{leaf}"), TensorHeader(dtype="U8", shape=(4, 2, 2))
+    )
+    assert expert_factor(facts(GPT_OSS), kind, MemorySettings(**settings)) == factor
+
+
+@pytest.mark.parametrize(
+    ("settings", "config", "known"),
+    [
+        (H100, {}, True),
+        (H100 | OLDER, {}, True),
+        ({"device_name": "NVIDIA RTX A6000"}, {}, True),
+        ({"device_name": "NVIDIA RTX 6000 Ada Generation"}, {}, True),
+        ({"device_name": "NVIDIA GB300"}, {}, True),
+        ({"device_type": "cpu"}, {}, True),
+        (H100 | {"versions": ("0.25.0",)}, {}, False),
+        (H100 | {"versions": ("0.29.0",)}, {}, False),
+        (H100 | {"versions": ("0.26.0", "0.32.0")}, {}, False),
+        (H100 | {"versions": ("",)}, {}, False),
+        (H100 | {"special_kernel": True}, {}, False),
+        (H100 | {"data_parallel_size": 2}, {}, False),
+        (H100, {"model_type": "of-the-future"}, False),
+        (H100, {"model_type": "of-the-future", "quantization_config": {}}, True),
+        ({"device_name": "Tesla T4"}, {}, False),
+        ({"device_type": "rocm", "device_name": "AMD Instinct MI300X"}, {}, False),
+        ({}, {}, False),
+    ],
+)
+def test_the_padding_is_known_where_the_accelerator_alone_decides(
+    settings: dict[str, Any], config: dict[str, Any], known: bool
+) -> None:
+    found = doubt_of_padding(facts(GPT_OSS | config), MemorySettings(**settings))
+    assert bool(found) is not known
 
 
 @pytest.mark.parametrize(
