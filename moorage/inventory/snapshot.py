@@ -79,6 +79,8 @@ class HostSnapshot(Value):
         images: References and digests of the images that are already on the host.
         catalogue: Images for its hardware in addition to the official ones.
         store: Directory in which a remote host keeps models; empty = this machine's store.
+        disk_free: Free bytes on the disk of that directory; None = not measured.
+        begun: Bytes of unfinished models in it, by the path of the model there.
         interface: Network interface to the other hosts; empty = unknown.
     """
 
@@ -106,6 +108,8 @@ class HostSnapshot(Value):
     engines: dict[str, EngineVersions] = {}
     registries: Registries = Registries.defaults()
     store: str = ""
+    disk_free: int | None = None
+    begun: dict[str, int] = {}
     helper_image: str = ""
     shares_models: bool = False
     port_range: tuple[int, int] = (40000, 40063)

@@ -168,6 +168,8 @@ def _remote_facts(host: Host, fleet: Fleet) -> dict[str, Any]:
         "interface": host.interface or interface_of(host.bind, facts.routes),
         "store": host.store,
         "models": frozenset(facts.models),
+        "disk_free": facts.disk_free,
+        "begun": facts.begun,
         "helper_image": facts.helper_image or fleet.helper_image,
         "shares_models": fleet.share_models,
     }
