@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -21,6 +22,7 @@ import pytest
 from moorage.adapters.transfer.checksum import File
 from moorage.adapters.transfer.file_checks import publish
 from moorage.adapters.transfer.host_store import PROGRAM
+from moorage.adapters.transfer.staging_program import Job
 from tests.hub.faults import Fault
 from tests.hub.server import Hub
 from tests.waiting import until
@@ -324,3 +326,23 @@ def test_without_a_job_it_ends() -> None:
         assert running.wait(60) == 1
         assert running.stderr
         assert b"no job arrived" in running.stderr.read()
+
+
+def test_a_whole_model_in_a_store_for_reading_only_is_present(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files: list[Any] = [{"name": "config.json", "size": 2}]
+    workspace = tmp_path / "acme--tiny" / "abc.partial"
+    workspace.mkdir(parents=True)
+    (workspace / "config.json").write_text("{}")
+    place = str(workspace).removesuffix(".partial")
+    publish(str(workspace), place, json.dumps({"files": files}), files)
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr("os.utime", refuse)
+    known = {"store": str(tmp_path), "folder": "acme--tiny", "commit": "abc", "manifest": "{}"}
+    assert Job({**known, "workspace": "abc.1.partial", "files": files}).run() == {
+        "result": "present"
+    }
