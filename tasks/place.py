@@ -90,6 +90,7 @@ def subject_of(analyzed: Analyzed) -> Subject:
         profile=profile,
         memory=memory_of(spec, model, profile),
         staged=f"{model.source}@{model.revision}",
+        disk_bytes=model.bytes_to_stage,
         companion_bytes=sum(size for _, size in companions),
         adapter_bytes=sum(size for role, size in companions if role == AssetRole.ADAPTER),
         measured=ledger().measurements.of(architecture),

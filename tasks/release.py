@@ -142,7 +142,9 @@ class ReleaseDraft:
         """Add the analysis of the model: revision, companions, files and profile."""
         model = analyzed.model
         found = {"revision": model.revision, "companions": model.pins}
-        self.add(**found, files=analyzed.files, profile=analyzed.profile)
+        self.add(
+            **found, local_files=model.local_files, files=analyzed.files, profile=analyzed.profile
+        )
 
     def add(self, **values: object) -> None:
         """Add values from a step."""

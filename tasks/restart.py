@@ -27,7 +27,7 @@ from tasks.context import ledger, settings
 from tasks.image import restore_image
 from tasks.map_hosts import gather_all
 from tasks.verify import api_key
-from tasks.workloads import ABORT_SECONDS, start_part, stop
+from tasks.workloads import ABORT_SECONDS, require_same_files, start_part, stop
 
 METRICS_SECONDS = 5.0
 
@@ -63,7 +63,8 @@ def _start_again(row: ReleaseRow, replicas: set[int], reason: str) -> str:
         reason=reason,
         flow_run_id=author().flow_run_id,
     )
-    with lease_accelerators(row), count_attempt(row, reason):
+    with _event_of_refusal(row), lease_accelerators(row), count_attempt(row, reason):
+        require_same_files(row, part)  # before anything is stopped
         ledger().releases.add_restart(row.id, record)
         for workload in row.workloads:
             if workload.replica in replicas:
@@ -84,6 +85,18 @@ def _fetch_image(row: ReleaseRow, part: LaunchPlan, reason: str) -> None:
     except Failure:
         with count_attempt(row, reason):
             raise
+
+
+@contextmanager
+def _event_of_refusal(row: ReleaseRow) -> Iterator[None]:
+    """Emit an event when its files have changed; once, although it is tried again and again."""
+    before = ledger().repairs.of(row.id).failure
+    try:
+        yield
+    except Failure as failure:
+        if failure.cause is Cause.SOURCE_MISSING and str(failure) != before:
+            emit_release_event("refused", row, str(failure))
+        raise
 
 
 @contextmanager

@@ -34,7 +34,7 @@ from tasks.launch import AcceleratorStartLock
 from tasks.release import on_failure
 from tasks.stopping import add_outcome, close_and_drain, end_drained, sleep_on
 from tasks.verify import verify
-from tasks.workloads import ABORT_SECONDS, start_part, stop_all
+from tasks.workloads import ABORT_SECONDS, require_same_files, start_part, stop_all
 
 
 async def put_to_sleep(row: ReleaseRow, reason: str) -> Drained:
@@ -66,8 +66,8 @@ async def wake(row: ReleaseRow, snapshot: FleetSnapshot) -> None:
     On failure it remains asleep, and its record has the reason.
 
     Raises:
-        Failure: `NO_FIT` or `PORT_TAKEN` when its place is taken, `PLACE_GONE` when it is gone;
-            errors of starting and verifying.
+        Failure: `NO_FIT` or `PORT_TAKEN` when its place is taken, `PLACE_GONE` when it is gone,
+            `SOURCE_MISSING` when its local files have changed; errors of starting and verifying.
     """
     release = _sleeper(row)
     try:
@@ -174,6 +174,8 @@ async def _wake_in_engines(row: ReleaseRow, release: Release) -> bool:
         return False
     proven = tuple[Workload, ...]()
     try:
+        if how.reads_files:
+            await in_thread(require_same_files, row, release.plan)
         async with _sole_start(row, release):
             with step("wake") as note:
                 seconds = release.spec.readiness.deadlines.load_seconds

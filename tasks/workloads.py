@@ -8,11 +8,14 @@ from urllib.parse import urlsplit
 
 from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.secrets import provide_secrets
+from moorage.adapters.sources.local import revision_now
 from moorage.adapters.system.parallel import map_parallel
 from moorage.common.failures import Cause, Failure, combine
 from moorage.engines.launch import ContainerSpec, LaunchPlan, planned_workload
 from moorage.engines.registry import ENGINES
 from moorage.engines.workload import Workload
+from moorage.inventory.access import LOCAL, machine_of
+from moorage.operations.history.rollback import changed_source
 from moorage.placement.role import Role
 from moorage.readiness.diagnosis import diagnose
 from moorage.releases.release_row import ReleaseRow
@@ -47,11 +50,13 @@ def start(release: str, spec: ContainerSpec) -> Workload:
 
 
 def start_part(row: ReleaseRow, part: LaunchPlan) -> list[Workload]:
-    """Start the containers of a part of a plan; those that others await go first.
+    """Start the containers of a part of a recorded plan; those that others await go first.
 
     Raises:
-        Failure: `PORT_TAKEN` when another program listens where one of them would.
+        Failure: `PORT_TAKEN` when another program listens where one of them would; as
+            `require_same_files`.
     """
+    require_same_files(row, part)
     containers, started = {spec.name: spec for spec in part.containers}, []
     for spec in sorted(part.containers, key=lambda spec: bool(spec.awaits)):
         if spec.awaits:
@@ -59,6 +64,21 @@ def start_part(row: ReleaseRow, part: LaunchPlan) -> list[Workload]:
         _must_be_free(spec)
         started.append(start(row.id, spec))
     return started
+
+
+def require_same_files(row: ReleaseRow, part: LaunchPlan) -> None:
+    """Require that what a part of a plan reads in place on this machine is what its release ran.
+
+    Other hosts have copies, and records of an older moorage do not tell the files.
+
+    Raises:
+        Failure: `SOURCE_MISSING` when a directory has changed since.
+    """
+    if row.release and any(machine_of(one.address) == LOCAL for one in part.containers):
+        for files in row.release.local_files:
+            now = revision_now(files.source, files.names)
+            if now != files.revision:
+                raise changed_source(row.release, files.source, files.revision, now)
 
 
 def _must_be_free(spec: ContainerSpec) -> None:

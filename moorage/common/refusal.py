@@ -22,6 +22,7 @@ class Reason(StrEnum):
     ACCELERATOR_MEMORY = "accelerator-memory"
     RAM = "ram"
     CORES = "cores"
+    DISK = "disk"
     PORT = "port"
     ONE_HOST_ONLY = "one-host-only"
     NOT_JOINABLE = "not-reachable-by-others"

@@ -23,11 +23,13 @@ class EngineSleep(Value):
 
     Attributes:
         state: Path whose answer says in `is_sleeping` whether the engine sleeps.
+        reads_files: Whether waking reads the weights again.
     """
 
     sleep: tuple[SleepStep, ...]
     wake: tuple[SleepStep, ...]
     state: str
+    reads_files: bool = False
 
 
 def claims_asleep(

@@ -46,6 +46,16 @@ def is_local(source: str) -> bool:
     return not source.startswith((HUB, S3))
 
 
+def local_path(source: str) -> str:
+    """The path of a local source on the machine that runs the flows; empty for any other."""
+    return source.removeprefix("file://") if is_local(source) else ""
+
+
 def model_directory(store: str, source: str, revision: str) -> str:
     """The directory of a model; `revision` is a commit, or the fingerprint of a directory."""
-    return f"{store.rstrip('/')}/{folder_name(source)}/{revision}"
+    return f"{store.rstrip('/')}/{model_path(source, revision)}"
+
+
+def model_path(source: str, revision: str) -> str:
+    """The path of a model in the directory of all models."""
+    return f"{folder_name(source)}/{revision}"

@@ -80,6 +80,8 @@ class HostSnapshot(Value):
         image_disk_free: Free bytes on the disk of a remote host's images; None = not measured.
         catalogue: Images for its hardware in addition to the official ones.
         store: Directory in which a remote host keeps models; empty = this machine's store.
+        disk_free: Free bytes on the disk of that directory; None = not measured.
+        begun: Bytes of unfinished models in it, by the path of the model there.
         interface: Network interface to the other hosts; empty = unknown.
     """
 
@@ -108,6 +110,8 @@ class HostSnapshot(Value):
     engines: dict[str, EngineVersions] = {}
     registries: Registries = Registries.defaults()
     store: str = ""
+    disk_free: int | None = None
+    begun: dict[str, int] = {}
     helper_image: str = ""
     shares_models: bool = False
     port_range: tuple[int, int] = (40000, 40063)

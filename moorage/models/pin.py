@@ -1,4 +1,4 @@
-"""The pinned revision of a companion of a model."""
+"""Pinned revisions: of a companion of a model, and of files that are read in place."""
 
 from enum import StrEnum
 
@@ -27,3 +27,11 @@ class Pin(Value):
     source: str
     revision: str
     rank: int | None = None
+
+
+class LocalFiles(Value):
+    """The files of a local directory of which its revision is the fingerprint, by name."""
+
+    source: str
+    revision: str
+    names: tuple[str, ...]

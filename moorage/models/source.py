@@ -12,7 +12,7 @@ from pydantic import Field, InstanceOf
 from moorage.common.values import Value
 from moorage.inventory.model_store import model_directory
 from moorage.models.assets import Asset, largest_rank
-from moorage.models.pin import AssetRole, Pin
+from moorage.models.pin import AssetRole, LocalFiles, Pin
 
 
 class TensorHeader(Value):
@@ -114,6 +114,7 @@ class ResolvedModel(Value):
         path: Directory that holds the model, or will hold it once its weights are staged.
         staged: Whether every chosen file is already in `path`, complete.
         files: The chosen files: metadata and one weight family.
+        fingerprinted: Names of the files that make the revision of a local directory, in order.
         config: Content of config.json, enriched by transformers where it knows the model type.
         config_origin: Who read the configuration: `transformers` or `config.json`.
         is_sentence_encoder: Whether the model carries a sentence-transformers pooling setup.
@@ -133,6 +134,7 @@ class ResolvedModel(Value):
     staged: bool
     files: tuple[ModelFile, ...]
     skipped: tuple[SkippedFile, ...] = ()
+    fingerprinted: tuple[str, ...] = ()
     config: dict[str, Any]
     config_origin: str
     is_sentence_encoder: bool = False
@@ -158,6 +160,15 @@ class ResolvedModel(Value):
     def pins(self) -> tuple[Pin, ...]:
         """The pinned revisions of the companions, for the record."""
         return tuple(companion.pin for companion in self.companions)
+
+    @property
+    def local_files(self) -> tuple[LocalFiles, ...]:
+        """The files of its local directories, for the record."""
+        return tuple(
+            LocalFiles(source=one.source, revision=one.revision, names=one.fingerprinted)
+            for one in self.parts
+            if one.fingerprinted
+        )
 
     @property
     def draft(self) -> ResolvedModel | None:

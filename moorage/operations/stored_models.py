@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from moorage.common.values import Value
-from moorage.inventory.model_store import SELECTED, folder_name, selection
+from moorage.inventory.model_store import SELECTED, folder_name, local_path, selection
 from moorage.models.assets import assets_of
 from moorage.models.pin import AssetRole
 from moorage.releases.release_row import ReleaseRow
@@ -15,7 +15,7 @@ from moorage.spec.patterns import AUTO_FILES
 
 
 class StoredState(StrEnum):
-    """State of a model in a store."""
+    """State of a directory in a store; an unknown one is not moorage's."""
 
     COMPLETE = "complete"
     PARTIAL = "partial"
@@ -48,10 +48,14 @@ class Need(Value):
 
     An empty revision, or empty hosts, are not known yet and match any. With `any_files` its files
     are not known yet, so that every selection of the source matches.
+
+    Attributes:
+        path: Where the release reads a `file://` source on this machine; empty = it is another.
     """
 
     release: str
     folder: str
+    path: str = ""
     revision: str = ""
     hosts: frozenset[str] = frozenset()
     any_files: bool = False
@@ -115,7 +119,7 @@ def _directory(one: Stored) -> tuple[str, float]:
 def to_prune(
     stored: Iterable[Stored], *, keep: int | None, older_than: float | None, now: float
 ) -> tuple[Stored, ...]:
-    """The models to remove, the least recently used first, without any that is in use.
+    """The models to remove, the least recently used first: none in use, no unknown directory.
 
     Args:
         keep: Bytes that each host may keep; None = all.
@@ -130,7 +134,8 @@ def to_prune(
     for one in oldest_first:
         too_old = older_than is not None and now - one.used > older_than
         too_much = keep is not None and left[one.host] > keep
-        if not one.used_by and (too_old or too_much or one.state == StoredState.GOING):
+        may_go = one.state != StoredState.UNKNOWN and not one.used_by
+        if may_go and (too_old or too_much or one.state == StoredState.GOING):
             pruned.append(one)
             left[one.host] -= one.bytes
     return tuple(pruned)
@@ -143,6 +148,7 @@ def _needs(row: ReleaseRow, spec: ModelSpec) -> Iterable[Need]:
             Need(
                 release=row.id,
                 folder=folder_name(selection(one.source, one.files)),
+                path=local_path(one.source),
                 any_files=chosen_later and one.role == AssetRole.MODEL,
             )
             for one in assets_of(spec)
@@ -150,6 +156,12 @@ def _needs(row: ReleaseRow, spec: ModelSpec) -> Iterable[Need]:
     hosts = frozenset(workload.host for workload in row.workloads)
     pins = [(pin.source, pin.revision) for pin in row.release.companions]
     return [
-        Need(release=row.id, folder=folder_name(source), revision=revision, hosts=hosts)
+        Need(
+            release=row.id,
+            folder=folder_name(source),
+            path=local_path(source),
+            revision=revision,
+            hosts=hosts,
+        )
         for source, revision in [(selection(spec.source, row.release.pattern), row.revision), *pins]
     ]

@@ -217,6 +217,7 @@ class Subject:
     Attributes:
         memory: Its memory model; None = only a rough estimate is possible.
         staged: Its name in the list of models on a host, `source@revision`.
+        disk_bytes: Bytes of its files; 0 = unknown.
         companion_bytes: Bytes of the files of its adapters and draft model, for estimates.
         adapter_bytes: Bytes of the files of its LoRA adapters alone.
         measured: Measurements of earlier starts of its architecture, the newest first.
@@ -226,6 +227,7 @@ class Subject:
     profile: ModelProfile
     memory: Sizeable | None = None
     staged: str = ""
+    disk_bytes: int = 0
     companion_bytes: int = 0
     adapter_bytes: int = 0
     measured: tuple[Measurement, ...] = ()

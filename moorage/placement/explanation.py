@@ -68,7 +68,7 @@ class Verdict:
             return f"{self.needed} cores needed, {self.available} available"
         numbers = f"{human_bytes(self.needed)} needed, {human_bytes(self.available)} available"
         if not self.count:
-            return f"RAM: {numbers}"
+            return f"{'disk of models' if self.refusal == Reason.DISK else 'RAM'}: {numbers}"
         of = f" (of {self.there})" if self.there else ""
         return f"{numbers} on each of {self.count}{of}"
 

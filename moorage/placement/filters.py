@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.values import fields
+from moorage.inventory.model_store import model_path
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline.terms import by_baseline_rules
 from moorage.placement.explanation import Verdict
@@ -14,6 +15,9 @@ from moorage.placement.request import Request
 from moorage.placement.runtime import Hardware, alike, can_share_image, choose_runtime, lacks_type
 from moorage.placement.view import HostView, narrowed, select
 from moorage.spec import RuntimeName
+
+DISK_MARGIN = 1.05
+"""Required free space, as a multiple of the missing bytes; staging requires the same."""
 
 
 def filter_hosts(
@@ -49,6 +53,7 @@ class Filters:
         # Bytes of RAM that any seat needs, by accelerator type, whatever memory it claims.
         types = () if by_rules or self._on_cpu else request.engine.accelerator_types
         self._ram = {kind: request.ram_for(kind, 0) for kind in types}
+        self._disk = request.subject.disk_bytes * DISK_MARGIN
         table: tuple[tuple[bool, Callable[[HostView], HostView]], ...] = (
             (True, self._is_reachable),
             (bool(placement.host_labels), self._has_labels),
@@ -59,6 +64,7 @@ class Filters:
             (request.engine.meeting_ports(request.spec) > 0, self._has_a_block),
             (placement.ram != "auto", self._has_the_ram),
             (any(self._ram.values()), self._has_the_ram_with_it),
+            (request.subject.disk_bytes > 0, self._has_the_disk),
             (request.must_span, self._can_be_joined),
             (by_rules, self._has_accelerators),
         )
@@ -227,6 +233,19 @@ class Filters:
         if not usable:
             raise ram_refusal(view.host, min(needed.values()), view.room.ram)
         return narrowed(view, usable)
+
+    def _has_the_disk(self, view: HostView) -> HostView:
+        """Refuse a remote host that could not download the model, which a survey measures."""
+        there, subject = fields(view.host), self._request.subject
+        free = there["disk_free"]
+        if free is None or free >= self._disk or subject.staged in there["models"]:
+            return view
+        source, _, revision = subject.staged.rpartition("@")
+        begun = there["begun"].get(model_path(source, revision), 0)
+        needed = int((subject.disk_bytes - begun) * DISK_MARGIN)
+        if free >= needed:
+            return view
+        raise Refusal(Reason.DISK, needed=needed, available=free)
 
     def _can_be_joined(self, view: HostView) -> HostView:
         if refusal := join_refusal(self._request, view.host):

@@ -61,8 +61,8 @@ def propose(
     """Place a model; if it only fits in place of its running release, that release stops first.
 
     Raises:
-        Failure: `NO_FIT` (or `PORT_TAKEN`) with the reason for each host, `BAD_SPEC` when the
-            engine cannot serve the model's mode at all.
+        Failure: `NO_FIT` (or `PORT_TAKEN`, or `DISK_FULL`) with the reason for each host,
+            `BAD_SPEC` when the engine cannot serve the model's mode at all.
     """
     spec, profile = subject.spec, subject.profile
     refuse_owned_arguments(spec.engine)
@@ -215,7 +215,9 @@ def _no_fit(placement: Placement, request: Request, fleet: FleetSnapshot, runnin
         "shortage": shortage(request, views, placement.verdicts),
         "remedies": (*stop, *remedies(trial)),
     }
-    cause = Cause.PORT_TAKEN if reasons == {Reason.PORT} else Cause.NO_FIT
+    cause = Cause.NO_FIT
+    for reason, own in ((Reason.PORT, Cause.PORT_TAKEN), (Reason.DISK, Cause.DISK_FULL)):
+        cause = own if reasons == {reason} else cause
     return NoFit(cause, placement.model_copy(update=explained))
 
 

@@ -15,7 +15,7 @@ from moorage.memory.stated_options import wanted_concurrency
 from moorage.placement.candidates import MOST_ON_ONE_HOST, Candidate
 from moorage.placement.demand import Demand, Split
 from moorage.placement.explanation import Verdict
-from moorage.placement.filters import filter_hosts
+from moorage.placement.filters import DISK_MARGIN, filter_hosts
 from moorage.placement.memory import Memory, MemoryRequest, exact_or_estimated
 from moorage.placement.placement import Seat
 from moorage.placement.request import Request
@@ -74,6 +74,7 @@ class Trial:
 def remedies(trial: Trial) -> tuple[str, ...]:
     """Changes that would make the model fit, the smallest first; empty if none is known."""
     attempts = (
+        _room_on_disks,
         _smaller_cache,
         _options,
         _more_accelerators,
@@ -88,6 +89,21 @@ def remedies(trial: Trial) -> tuple[str, ...]:
         _larger_accelerators,
     )
     return tuple(remedy for attempt in attempts if (remedy := next(attempt(trial), "")))
+
+
+def _room_on_disks(trial: Trial) -> Iterator[str]:
+    """Try the hosts with enough room in their stores."""
+    needed = int(trial.request.subject.disk_bytes * DISK_MARGIN)
+    free = (view.host.disk_free for view in trial.views)
+    if not any(room is not None and room < needed for room in free):
+        return
+    hosts = (view.host.model_copy(update={"disk_free": None}) for view in trial.views)
+    if seats := trial.seats(views=views_of(tuple(hosts))):
+        names = ", ".join(dict.fromkeys(seat.host for seat in seats))
+        yield (
+            f"Make room in the store of {names} (`moorage models prune`), or set its `store` to a"
+            f" larger disk: with {human_bytes(needed)} free the model fits."
+        )
 
 
 def _smaller_cache(trial: Trial) -> Iterator[str]:

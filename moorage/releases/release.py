@@ -14,7 +14,7 @@ from moorage.engines.workload import Workload, serving
 from moorage.images.image import Image
 from moorage.inventory.fleet import Host
 from moorage.memory.calibration import Measurement
-from moorage.models.pin import Pin
+from moorage.models.pin import LocalFiles, Pin
 from moorage.models.profile import ModelProfile
 from moorage.models.quantizations import FilesChoice, with_files
 from moorage.placement.placement import Placement
@@ -63,6 +63,8 @@ class Release(Value):
         revision: Commit on the hub, or fingerprint of the local directory; empty when the model
             could not be resolved.
         companions: Pinned revisions of its adapters and its draft model.
+        local_files: The files that it reads in place, of `file://` sources; empty = none, or an
+            older moorage did not record them.
         files: The chosen quantization; None = there was no choice.
         profile: None when the flow failed earlier; so are the fields below.
         hosts: The hosts of its placement, as the fleet described them; empty = a Ray cluster, or an
@@ -94,6 +96,7 @@ class Release(Value):
     spec_digest: str
     revision: str
     companions: tuple[Pin, ...] = ()
+    local_files: tuple[LocalFiles, ...] = ()
     files: FilesChoice | None = None
     profile: ModelProfile | None = None
     placement: Placement | None = None

@@ -86,8 +86,9 @@ def test_the_one_that_was_deployed_longest_ago_goes_first() -> None:
     assert [one["source"] for one in gone] == ["hf://acme/old"]
 
 
-def test_what_a_release_begins_to_need_stays() -> None:
-    spec = ModelSpec(name="tiny", source="hf://acme/old")
+@pytest.mark.parametrize("source", ["hf://acme/old", "file://{models}/acme--old/" + "o" * 40])
+def test_what_a_release_begins_to_need_stays(home: Path, source: str) -> None:
+    spec = ModelSpec(name="tiny", source=source.format(models=home / "models"))
     release = Ledger(Settings().ledger).releases.begin(spec, "o" * 40, "a-run")
     used = {one["source"]: one["used_by"] for one in listed()}
     assert used == {"hf://acme/old": [release], "hf://acme/new": []}

@@ -134,7 +134,7 @@ def test_what_was_not_started_when_its_process_ends_is_not_waited_for(
 
     monkeypatch.setattr("atexit.register", at_exit.append)
     monkeypatch.setattr("atexit.unregister", at_exit.remove)
-    monkeypatch.setattr(host_store, "hand_over", end)
+    monkeypatch.setattr(host_store, "missing_files", end)
     with pytest.raises(Failure):
         stage(store_on(equipped, equipped.hosts[0]), on_hub(hub, "acme/model-1"), hub.url)
     assert (left, at_exit) == ([[]], [])

@@ -61,6 +61,11 @@ def test_the_least_recently_used_go_first(
     assert [one.source.removeprefix("hf://acme/") for one in found] == going
 
 
+def test_a_directory_that_moorage_did_not_make_stays() -> None:
+    mine = stored("mine", 400, state="unknown")
+    assert to_prune([mine], keep=0, older_than=DAY, now=NOW) == ()
+
+
 def test_what_an_interrupted_prune_left_goes() -> None:
     left = stored("left", 0, state="going", path="models/left/abc.going")
     assert to_prune([left], keep=1000, older_than=None, now=NOW) == (left,)

@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
+from moorage.adapters.transfer.file_checks import MARGIN
 from moorage.common.refusal import Reason
+from moorage.common.units import GIB
 from moorage.engines.registry import ENGINES
 from moorage.inventory.snapshot import Accelerator, HostSnapshot, Program
 from moorage.placement.explanation import Verdict
-from moorage.placement.filters import filter_hosts
+from moorage.placement.filters import DISK_MARGIN, filter_hosts
 from moorage.placement.request import Request
 from moorage.placement.view import view_of
 from moorage.spec import EngineName, ModelSpec
@@ -121,6 +123,39 @@ def test_a_host_is_refused_before_its_memory_is_looked_at(
     found = verdict(a_request(spec), host)
     assert found.refusal == refused
     assert note in found.note
+
+
+STAGED = "hf://org/tiny-1.5@abc"
+BEGUN = {"org--tiny-1.5/abc": 6 * GIB}
+
+
+@pytest.mark.parametrize(
+    ("known", "needed"),
+    [
+        ({"disk_free": 8 * GIB}, int(8.4 * GIB)),
+        ({"disk_free": 8 * GIB, "models": frozenset({"hf://org/tiny-1.5@old"})}, int(8.4 * GIB)),
+        ({"disk_free": 2 * GIB, "begun": BEGUN}, int(2.1 * GIB)),
+        ({"disk_free": 8 * GIB, "models": frozenset({STAGED})}, 0),
+        ({"disk_free": 3 * GIB, "begun": BEGUN}, 0),
+        ({"disk_free": 9 * GIB}, 0),
+        ({"disk_free": None}, 0),
+    ],
+    ids=["full", "another revision", "begun", "there", "most is there", "room", "not measured"],
+)
+def test_a_host_that_lacks_the_model_needs_room_for_it(known: dict[str, Any], needed: int) -> None:
+    request = a_request(staged=STAGED, disk_bytes=8 * GIB)
+    host = a_host(store="/srv/moorage", **known)
+    if not needed:
+        assert usable(request, host)
+        return
+    found = verdict(request, host)
+    numbers = (Reason.DISK, needed, known["disk_free"])
+    assert (found.refusal, found.needed, found.available) == numbers
+    assert found.detail.startswith("disk of models: ")
+
+
+def test_placement_and_staging_require_the_same_room() -> None:
+    assert DISK_MARGIN == MARGIN
 
 
 @pytest.mark.parametrize("order", [("old", "new"), ("new", "old")])

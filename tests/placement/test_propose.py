@@ -107,6 +107,25 @@ def test_a_taken_port_is_the_cause_only_if_it_is_the_reason_everywhere(
     assert refused(a_spec(port=8000), *hosts).cause is cause
 
 
+def test_a_host_whose_disk_is_full_leaves_the_model_to_another() -> None:
+    subject = Subject(a_spec(), a_profile(), staged="hf://org/tiny@abc", disk_bytes=8 * GIB)
+    full = a_host(store="/srv/moorage", disk_free=GIB)
+    roomy = a_host("gpu-2", store="/srv/moorage", disk_free=9 * GIB)
+    assert propose(subject, a_fleet(full, roomy), ENGINES).seats[0].host == "gpu-2"
+    with pytest.raises(Failure) as caught:
+        propose(subject, a_fleet(full), ENGINES)
+    assert caught.value.cause is Cause.DISK_FULL
+    assert "gpu-1: disk: disk of models: 8.4 GiB needed, 1.0 GiB available" in caught.value.detail
+    assert caught.value.suggestion == (
+        "Make room in the store of gpu-1 (`moorage models prune`), or set its `store` to a larger"
+        " disk: with 8.4 GiB free the model fits."
+    )
+    away = a_host("gpu-2", unreachable="away")
+    with pytest.raises(Failure) as caught:
+        propose(subject, a_fleet(full, away), ENGINES)
+    assert caught.value.cause is Cause.NO_FIT
+
+
 def test_an_engine_that_does_not_serve_the_mode_is_refused_before_any_host_is_looked_at() -> None:
     spec = a_spec(engine={"name": "transformers"})
     failure = refused(spec, a_cpu_host(), mode=Mode.EMBEDDING)

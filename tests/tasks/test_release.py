@@ -7,12 +7,23 @@ import pytest
 from prefect.client.base import PrefectHttpxAsyncClient
 
 from moorage.common.failures import Cause, Failure
+from moorage.placement.placement import Analyzed
 from moorage.releases.states import ReleaseState
 from tasks.compare import recorded_reachability
 from tasks.context import ledger
 from tasks.journal import Journal
 from tasks.release import ReleaseDraft, cause_of, close_on_failure
-from tests.builders import REVISION, a_fleet, a_host, a_placement, a_release, a_spec, a_workload
+from tests.builders import (
+    REVISION,
+    a_fleet,
+    a_host,
+    a_model,
+    a_placement,
+    a_profile,
+    a_release,
+    a_spec,
+    a_workload,
+)
 
 pytestmark = pytest.mark.usefixtures("own_home")
 
@@ -25,6 +36,18 @@ def scheduled(instead_of: str = "") -> str:
     release = ledger().releases.begin(a_spec(), REVISION, "")
     ledger().claims.commit(release, PLACEMENT.claims, FLEET, instead_of=instead_of)
     return release
+
+
+def test_the_files_that_it_reads_in_place_are_recorded() -> None:
+    model = a_model(source="file:///srv/tiny", revision="local-1", fingerprinted=("a", "b"))
+    draft = ReleaseDraft(a_release(), Journal([]), None)
+    draft.add_analysis(Analyzed(a_spec(), model, a_profile()))
+    (files,) = draft.release.local_files
+    assert (files.source, files.revision, files.names) == (
+        "file:///srv/tiny",
+        "local-1",
+        ("a", "b"),
+    )
 
 
 def running() -> str:

@@ -153,6 +153,28 @@ def test_a_start_that_waits_for_another_engine_is_not_counted(
     assert ledger().repairs.of(row.id).attempts == 0
 
 
+def test_a_release_whose_files_have_changed_is_not_stopped_to_be_started_again(
+    started: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped, events = list[object](), list[str]()
+    monkeypatch.setattr(restart, "stop", lambda *one: stopped.append(one))
+    monkeypatch.setattr(restart, "emit_release_event", lambda name, *_: events.append(name))
+    files = {"source": "file:///srv/no-more", "revision": "local-1", "names": ["a.gguf"]}
+    row = on_a_gpu()
+    release = a_release(row.id, placement=on("gpu-1:0"), plan=PLAN, local_files=[files])
+    row = replace(row, release=release)
+    for attempts in (1, 2):
+        with pytest.raises(Failure, match="ran revision local-1; the source now has none"):
+            restart.restart(DIED, row)
+        record = ledger().repairs.of(row.id)
+        assert record.attempts == attempts, "so that it is tried ever more rarely"
+        assert "local-1" in record.failure
+    assert (started, stopped, events) == ([], [], ["refused"])
+    kept = ledger().releases.get(row.id).release
+    assert kept
+    assert kept.restarts == ()
+
+
 @STARTS
 def test_its_accelerators_are_its_own_from_the_start_until_it_answers(
     started: list[str], start: Do

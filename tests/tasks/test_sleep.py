@@ -21,12 +21,14 @@ from tasks.context import ledger
 from tests.builders import (
     REVISION,
     a_claim,
+    a_container,
     a_fleet,
     a_host,
     a_placement,
     a_plan,
     a_profile,
     a_release,
+    a_row,
     a_spec,
     a_workload,
 )
@@ -159,6 +161,30 @@ async def test_why_it_did_not_wake_is_kept_until_it_wakes(monkeypatch: pytest.Mo
     row = ledger().releases.get(row.id)
     assert row.release
     assert (row.state, row.release.wake_failure) == (ReleaseState.RUNNING, None)
+
+
+@pytest.mark.parametrize(("level", "woken"), [(1, True), (2, False)])
+async def test_an_engine_that_reads_its_weights_again_wakes_only_with_those_that_it_ran(
+    monkeypatch: pytest.MonkeyPatch, level: int, woken: bool
+) -> None:
+    calls = list[object]()
+
+    async def asleep(*_: object) -> bool:
+        return True
+
+    async def call(*arguments: object) -> None:
+        calls.append(arguments)
+
+    monkeypatch.setattr(sleep, "are_asleep", asleep)
+    monkeypatch.setattr(sleep, "wake_engines", call)
+    monkeypatch.setattr(sleep, "verify", call)
+    files = {"source": "file:///srv/no-more", "revision": "local-1", "names": ["a.gguf"]}
+    plan = a_plan(a_container())
+    made = {"placement": PLACEMENT, "plan": plan, "profile": a_profile(), "local_files": [files]}
+    release = a_release("tiny.v1", spec=a_spec(sleep_level=level), **made)
+    row = a_row(release, workloads=(a_workload(),))
+    assert await sleep._wake_in_engines(row, release) is woken
+    assert bool(calls) is woken
 
 
 async def test_a_wake_that_cannot_be_undone_says_so_and_fails_for_its_own_reason(

@@ -6,19 +6,22 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 
 from moorage.adapters.hosts.observation import Observation
+from moorage.adapters.sources.local import revision_now
 from moorage.common.failures import Cause, Failure
 from moorage.engines.labels import LABEL_ROLE
-from moorage.engines.launch import ContainerSpec
+from moorage.engines.launch import ContainerSpec, LaunchPlan
 from moorage.engines.workload import Workload
 from moorage.placement.role import Role
+from moorage.releases.release_row import ReleaseRow
 from moorage.spec import EngineName, RuntimeName
 from tasks import workloads
 from tasks.workloads import must_listen, start_part, stop_all
-from tests.builders import a_container, a_plan, a_row, a_workload
+from tests.builders import a_container, a_plan, a_release, a_row, a_workload
 
 pytestmark = pytest.mark.usefixtures("own_home")
 
@@ -77,6 +80,39 @@ def test_the_failure_of_the_only_one_is_left_as_it_is(monkeypatch: pytest.Monkey
 
 def test_nothing_to_stop_is_no_failure() -> None:
     stop_all([], GRACE)
+
+
+def reading(folder: Path, revision: str, address: str = "local") -> tuple[ReleaseRow, LaunchPlan]:
+    """A release that reads a directory in place, and its plan."""
+    files = {"source": f"file://{folder}", "revision": revision, "names": ["a.gguf"]}
+    plan = a_plan(a_container(address=address))
+    return a_row(a_release(plan=plan, local_files=[files])), plan
+
+
+@pytest.mark.parametrize("change", ["another", "gone"])
+def test_what_reads_other_files_than_it_ran_is_not_started(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, change: str
+) -> None:
+    started = list[str]()
+    monkeypatch.setattr(workloads, "_must_be_free", lambda _: None)
+    monkeypatch.setattr(workloads, "start", lambda _, spec: started.append(spec.name))
+    weights = tmp_path / "a.gguf"
+    weights.write_bytes(b"one")
+    ran = revision_now(f"file://{tmp_path}", ["a.gguf"])
+    start_part(*reading(tmp_path, ran))
+    assert len(started) == 1
+    if change == "another":
+        weights.write_bytes(b"other")
+    else:
+        weights.unlink()
+    now = revision_now(f"file://{tmp_path}", ["a.gguf"]) or "none"
+    with pytest.raises(Failure) as caught:
+        start_part(*reading(tmp_path, ran))
+    assert caught.value.cause is Cause.SOURCE_MISSING
+    assert caught.value.detail.endswith(f"ran revision {ran}; the source now has {now}")
+    assert len(started) == 1
+    start_part(*reading(tmp_path, ran, "ssh://gpu-1"))  # which has a copy
+    assert len(started) == 2
 
 
 class Runtime:

@@ -169,6 +169,8 @@ def _remote_facts(host: Host, fleet: Fleet) -> dict[str, Any]:
         "store": host.store,
         "models": frozenset(facts.models),
         "image_disk_free": facts.image_disk_free,
+        "disk_free": facts.disk_free,
+        "begun": facts.begun,
         "helper_image": facts.helper_image or fleet.helper_image,
         "shares_models": fleet.share_models,
     }

@@ -73,7 +73,8 @@ class LocalSource:
             parts = weigh_here(root, family, chosen)
             # The other projectors count too: which one is loaded is a choice, no change of files.
             names = passed | {one.name for one in chosen}
-            revision = _fingerprint(root, [one for one in listed if one.name in names])
+            fingerprinted = tuple(one.name for one in listed if one.name in names)
+            revision = _fingerprint(root, fingerprinted)
         except OSError as error:
             raise _unreadable(error) from None
         return ResolvedModel(
@@ -83,6 +84,7 @@ class LocalSource:
             staged=True,
             files=chosen,
             skipped=skipped,
+            fingerprinted=fingerprinted,
             weights=summarize(family, (part.summary for part in parts), size),
             headers=join_headers(parts),
             **describe(root, self._layout, parts, trust_remote_code=wanted.trust_remote_code),
@@ -113,8 +115,23 @@ class LocalSource:
         return model
 
 
+def revision_now(source: str, names: Iterable[str]) -> str:
+    """The fingerprint that these files of a local source have now; empty = one cannot be read."""
+    root = _path(source)
+    if root.name.endswith(".gguf") and root.is_file():
+        root = root.parent
+    try:
+        return _fingerprint(root, names)
+    except OSError:
+        return ""
+
+
 def _root(wanted: Asset) -> Path:
-    return Path(wanted.source.removeprefix(SCHEME)).expanduser().absolute()
+    return _path(wanted.source)
+
+
+def _path(source: str) -> Path:
+    return Path(source.removeprefix(SCHEME)).expanduser().absolute()
 
 
 def _require_config(root: Path, layout: Layout) -> None:
@@ -150,11 +167,11 @@ def _holds_model(root: Path, layout: Layout) -> bool:
     return any(root.glob("*.gguf")) or os.path.lexists(root / layout.config)
 
 
-def _fingerprint(root: Path, files: Iterable[ModelFile]) -> str:
+def _fingerprint(root: Path, names: Iterable[str]) -> str:
     digest = hashlib.sha256()
-    for file in files:
-        changed = (root / file.name).stat().st_mtime_ns
-        digest.update(f"{file.name}\0{file.size}\0{changed}\0".encode())
+    for name in names:
+        found = (root / name).stat()
+        digest.update(f"{name}\0{found.st_size}\0{found.st_mtime_ns}\0".encode())
     return f"local-{digest.hexdigest()[:12]}"
 
 
@@ -171,15 +188,16 @@ def _unreadable(error: OSError) -> Failure:
 def _model_of_files(source: str, root: Path) -> ResolvedModel:
     """The model of a custom engine: all files, with their total size as the size of weights."""
     files = _list_files(root, anywhere=())
-    size = sum(file.size for file in files)
+    size, names = sum(file.size for file in files), tuple(file.name for file in files)
     if not size:
         raise Failure(Cause.SOURCE_INCOMPLETE, f"there is nothing in {root}")
     return ResolvedModel(
         source=source,
-        revision=_fingerprint(root, files),
+        revision=_fingerprint(root, names),
         path=str(root),
         staged=True,
         files=files,
+        fingerprinted=names,
         config={},
         config_origin="none: there is no config.json",
         weights=WeightSummary(family="files", bytes=size),

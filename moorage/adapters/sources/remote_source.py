@@ -4,7 +4,7 @@ import socket
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -145,8 +145,10 @@ class RemoteSource:
         if commit is None:
             commit, listed = self._list_files(revision)
         tick = deadline(METADATA_SECONDS, f"reading the metadata of {self._client.repo}")
-        with hold(self._store.lock(commit, "metadata"), tick):
-            stored = self._store.manifest(commit)
+        stored = self._store.manifest(commit)
+        # A complete commit does not change, and its store may be one that can only be read.
+        with nullcontext() if stored else hold(self._store.lock(commit, "metadata"), tick):
+            stored = stored or self._store.manifest(commit)
             directory = self._store.directory(commit)
             if stored:
                 place, manifest, weights = directory, stored, self._stored_weights(stored)
@@ -201,9 +203,10 @@ class RemoteSource:
             on_progress(done, model.bytes_to_stage)
             in_time()
 
-        with hold(self._store.lock(model.revision, "weights"), tick):
-            if self._store.manifest(model.revision) is None:
-                self._complete(model, tick)
+        if not (model.staged and self._store.manifest(model.revision)):
+            with hold(self._store.lock(model.revision, "weights"), tick):
+                if self._store.manifest(model.revision) is None:
+                    self._complete(model, tick)
         self._store.touch(model.revision)
         self._store.refs.remember(model.asked_revision, model.revision)
         on_progress(model.bytes_to_stage, model.bytes_to_stage)

@@ -17,6 +17,7 @@ from typing import Literal, cast
 from filelock import BaseFileLock, FileLock
 from pydantic import ValidationError
 
+from moorage.adapters.system.os_errors import disk_failures
 from moorage.adapters.transfer.checksum import File, mismatch, sha256_of, size_of
 from moorage.adapters.transfer.file_checks import (
     INCOMPLETE,
@@ -100,11 +101,14 @@ class Refs:
         }
 
     def remember(self, revision: str, commit: str) -> None:
-        """Record the commit of a branch or tag; empty = the default branch."""
+        """Record the commit of a branch or tag; empty = the default branch.
+
+        A store that may only be read keeps no names, which only offline mode needs.
+        """
         name = revision or DEFAULT_BRANCH
         if COMMIT.fullmatch(name) or self.all().get(name) == commit:
             return
-        with FileLock(self._folder / f".{REFS}.lock"):
+        with suppress(OSError), FileLock(self._folder / f".{REFS}.lock"):
             fresh = self._folder / f".{REFS}.new"
             fresh.write_text(json.dumps({**self.all(), name: commit}, indent=1, sort_keys=True))
             os.replace(fresh, self._folder / REFS)
@@ -139,18 +143,24 @@ class ModelStore:
     def lock(self, commit: str, purpose: str) -> BaseFileLock:
         """A lock for all processes on this machine; it is released when its holder dies."""
         locks = self._folder / ".locks"
-        locks.mkdir(parents=True, exist_ok=True)
+        with disk_failures(self._folder):
+            locks.mkdir(parents=True, exist_ok=True)
         return FileLock(locks / f"{commit}.{purpose}")
 
     def open_workspace(self, commit: str) -> Path:
-        """Create the workspace. A damaged directory becomes it, with the intact files."""
+        """Create the workspace. A damaged directory becomes it, with the intact files.
+
+        Raises:
+            Failure: `STORE_UNWRITABLE` or `DISK_FULL`, as `lock` and `publish`.
+        """
         workspace, directory = self.workspace(commit), self.directory(commit)
-        if directory.exists() and not workspace.exists():
-            directory.rename(workspace)
-            for file in damaged_files(str(workspace), manifest_files(str(workspace))):
-                (workspace / file["name"]).unlink(missing_ok=True)
-            (workspace / MANIFEST).unlink(missing_ok=True)
-        workspace.mkdir(parents=True, exist_ok=True)
+        with disk_failures(self._folder):
+            if directory.exists() and not workspace.exists():
+                directory.rename(workspace)
+                for file in damaged_files(str(workspace), manifest_files(str(workspace))):
+                    (workspace / file["name"]).unlink(missing_ok=True)
+                (workspace / MANIFEST).unlink(missing_ok=True)
+            workspace.mkdir(parents=True, exist_ok=True)
         return workspace
 
     def missing(self, commit: str, files: Iterable[ModelFile]) -> tuple[ModelFile, ...]:
@@ -205,7 +215,8 @@ class ModelStore:
             raise Failure(Cause.DOWNLOAD_CORRUPT, f"{names} vanished from {workspace}")
         shutil.rmtree(workspace / INCOMPLETE, ignore_errors=True)
         place, text = self.directory(manifest.revision), manifest.model_dump_json(indent=1)
-        publish(str(workspace), str(place), text, [*map(file_record, manifest.files)])
+        with disk_failures(self._folder):
+            publish(str(workspace), str(place), text, [*map(file_record, manifest.files)])
 
     def touch(self, commit: str) -> None:
         """Record the use of a commit: commits that are long unused may be pruned."""

@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from threading import Event
 from typing import TypeVar
 
 from filelock import BaseFileLock, Timeout
 
+from moorage.adapters.system.os_errors import disk_failures
 from moorage.adapters.system.threads import complete
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
@@ -123,10 +125,15 @@ def run_all(
 
 @contextmanager
 def hold(lock: BaseFileLock, tick: Tick) -> Iterator[None]:
-    """Hold a lock in the block; while waiting for it, call `tick` at least every half second."""
+    """Hold a lock in the block; while waiting for it, call `tick` at least every half second.
+
+    Raises:
+        Failure: `STORE_UNWRITABLE` or `DISK_FULL` when the file of the lock cannot be made.
+    """
     while True:
         try:
-            lock.acquire(timeout=TICK_SECONDS)
+            with disk_failures(Path(lock.lock_file).parent):
+                lock.acquire(timeout=TICK_SECONDS)
             break
         except Timeout:
             tick()

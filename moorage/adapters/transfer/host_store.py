@@ -15,12 +15,13 @@ import math
 import os
 import tarfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from docker.errors import APIError, ImageNotFound, NotFound
 from docker.models.containers import Container
+from docker.types import Mount
 from pydantic import Field, ValidationError
 
 from moorage.adapters.docker.client import (
@@ -30,15 +31,22 @@ from moorage.adapters.docker.client import (
     forget_clients,
     is_name_taken,
 )
-from moorage.adapters.docker.errors import reach_failure
-from moorage.adapters.docker.helper import PYTHON, helper_options, start_with_input
+from moorage.adapters.docker.errors import NO_MOUNT, reach_failure
+from moorage.adapters.docker.helper import (
+    PYTHON,
+    HelperJob,
+    helper_options,
+    run_helper,
+    start_with_input,
+)
 from moorage.adapters.files.safe_files import open_regular
 from moorage.adapters.hosts.observation import log_of_container
 from moorage.adapters.transfer import bundle, staging_program
-from moorage.adapters.transfer.file_checks import INCOMPLETE
+from moorage.adapters.transfer.file_checks import INCOMPLETE, MARGIN
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
 from moorage.common.strict_json import JsonError, decode
+from moorage.common.units import human_bytes
 from moorage.common.values import LARGEST, Value
 from moorage.inventory.access import Access
 from moorage.inventory.model_store import MANIFEST, is_local, model_directory
@@ -62,6 +70,10 @@ SENT_SECONDS = 5.0
 """Interval between counts of the sent bytes; a count takes a request for each file."""
 
 PIECE = 1 << 20
+
+ROOM_SECONDS = 30
+MEASURE = f"import shutil; print(shutil.disk_usage({STORE!r}).free)"
+"""Program that prints the free bytes of a store, as the staging program counts them."""
 
 PROGRAM = bundle(staging_program)
 
@@ -113,7 +125,7 @@ class HostStore:
         path = model_directory(self._folder, model.source, model.revision)
         name = staging_name(path)
         while True:
-            ours = self._begin(name, model, job)
+            ours = self._begin(name, model, job, on_progress, until)
             result = self._watch(name, model, on_progress, until, at_work=ours)
             if result is None or (not ours and result.cause):
                 # Another process's container may fail for reasons of its own: try ours.
@@ -125,13 +137,17 @@ class HostStore:
             on_progress(model.bytes_to_stage, model.bytes_to_stage)
             return Staged(path=path, brought=result.brought, helper=self._image)
 
-    def _begin(self, name: str, model: ResolvedModel, job: str) -> bool:
+    def _begin(
+        self, name: str, model: ResolvedModel, job: str, on_progress: Report, until: float
+    ) -> bool:
         """Start the staging program; False = another container already stages the model."""
         try:
             if not (container := self._create(name)):
                 return False
             with _removed_unless_started(container):
-                hand_over(self._access, container, model)
+                if missing := missing_files(self._access, container, model):
+                    self._require_room(model, sum(missing.values()))
+                    hand_over(self._access, container, model, tuple(missing), on_progress, until)
                 start_with_input(container, job)
         except ImageNotFound as error:
             raise Failure(Cause.IMAGE_MISSING, f"{self._image} is not on the host") from error
@@ -139,6 +155,23 @@ class HostStore:
             forget_clients()
             raise reach_failure(error, self._access.address) from error
         return True
+
+    def _require_room(self, model: ResolvedModel, left: int) -> None:
+        """Raise `DISK_FULL` before the first byte: a store may be on the disk of the system."""
+        mount = Mount(STORE, self._folder, type="bind", read_only=True)
+        job = HelperJob(self._image, (*PYTHON, MEASURE), "room", ROOM_SECONDS, mounts=[mount])
+        try:
+            answer = run_helper(self._access, job).strip()
+        except APIError as error:
+            if NO_MOUNT not in str(error.explanation):
+                raise
+            return  # no model was staged there yet: the files themselves make the directory
+        if not answer.isdecimal():
+            raise nonsense(answer)
+        free, needed = int(answer), int(left * MARGIN)
+        if free < needed:
+            numbers = f"{human_bytes(free)} are free, {human_bytes(needed)} are needed"
+            raise Failure(Cause.DISK_FULL, f"{numbers} for {model.source} at {self._folder}")
 
     def _create(self, name: str) -> Container | None:
         """Create a container; None = the name is taken."""
@@ -276,19 +309,42 @@ def _removed_unless_started(container: Container) -> Iterator[None]:
         atexit.unregister(remove)
 
 
-def hand_over(access: Access, container: Container, model: ResolvedModel) -> None:
-    """Send the missing files of a local model to a container before it starts."""
-    if not is_local(model.source):
-        return
+def missing_files(
+    access: Access, container: Container, model: ResolvedModel
+) -> dict[ModelFile, int]:
+    """The files of a local model that a host lacks, with the bytes that each takes more there."""
     home = model_directory(STORE, model.source, model.revision)
-    if _size(container, f"{home}/{MANIFEST}") >= 0:
-        return
+    if not is_local(model.source) or _size(container, f"{home}/{MANIFEST}") >= 0:
+        return {}
+    workspace = workspace_in_container(access, model)
+    there = {file: _bytes_of(container, workspace, file) for file in model.files}
+    return {file: file.size - max(0, size) for file, size in there.items() if file.size != size}
+
+
+def hand_over(
+    access: Access,
+    container: Container,
+    model: ResolvedModel,
+    missing: Sequence[ModelFile],
+    on_progress: Report,
+    until: float,
+) -> None:
+    """Send files of a local model to a container before it starts; `until` is a monotonic time."""
     workspace = workspace_in_container(access, model)
     patient = connect(access, READ_SECONDS).api
-    for file in model.files:
-        if _bytes_of(container, workspace, file) != file.size:
-            target = f"{workspace}/{INCOMPLETE}/{file.name}".removeprefix(STORE)
-            patient.put_archive(str(container.id), STORE, parcel(model, file, target))
+    sent, size = model.bytes_to_stage - sum(file.size for file in missing), model.bytes_to_stage
+
+    def counted(pieces: Iterable[bytes]) -> Iterator[bytes]:
+        nonlocal sent
+        for piece in pieces:
+            _must_be_before(until)
+            yield piece
+            sent += len(piece)
+            on_progress(min(sent, size), size)
+
+    for file in missing:
+        target = f"{workspace}/{INCOMPLETE}/{file.name}".removeprefix(STORE)
+        patient.put_archive(str(container.id), STORE, counted(parcel(model, file, target)))
 
 
 class _Sending:

@@ -69,8 +69,9 @@ class Job:
     def run(self) -> dict[str, Any]:
         """Download everything, and give the revision its place."""
         if is_complete(self.place, self.files):
-            # It is used: what is not for long may be pruned.
-            os.utime(os.path.join(self.place, MANIFEST))
+            # It is used: what is not for long may be pruned. A store may be one for reading only.
+            with contextlib.suppress(OSError):
+                os.utime(os.path.join(self.place, MANIFEST))
             return {"result": "present"}
         if not os.path.isdir(self.workspace):
             with contextlib.suppress(FileNotFoundError):

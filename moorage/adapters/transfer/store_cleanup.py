@@ -1,15 +1,19 @@
 """The model stores of a fleet: list their models and the models' users, and remove models."""
 
 import json
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from docker.errors import APIError
 from docker.types import Mount
 from filelock import FileLock, Timeout
 from pydantic import TypeAdapter, ValidationError
+from requests.exceptions import ConnectionError
 
 from moorage.adapters.docker.client import connect, daemon_failures
 from moorage.adapters.docker.errors import NO_MOUNT
@@ -19,8 +23,10 @@ from moorage.adapters.system.settings import Settings
 from moorage.adapters.transfer import bundle
 from moorage.adapters.transfer import store_program as keeper
 from moorage.adapters.transfer.host_store import nonsense, staging_name
+from moorage.common.failures import Failure
 from moorage.common.strict_json import JsonError, decode
 from moorage.engines.installed import CacheSize
+from moorage.inventory.access import Access
 from moorage.inventory.fleet import Fleet, Host
 from moorage.inventory.survey.probe import STORE
 from moorage.operations.stored_models import Need, Stored, StoredState
@@ -49,6 +55,8 @@ class Store(ABC):
 
     def __init__(self, host: str) -> None:
         self.host = host
+        self._seen: list[dict[str, Any]] = []
+        """Containers on the machine of the store; `stored` lists them."""
 
     def stored(self, needs: Sequence[Need]) -> tuple[Stored, ...]:
         """Models in the store with their users; raises `Failure` when the host does not answer."""
@@ -73,6 +81,14 @@ class Store(ABC):
     def _users(self, stored: Stored, needs: Sequence[Need]) -> Iterable[str]:
         """Names of the users of a stored model; empty = nobody needs it."""
 
+    def _containers_in(self, place: str) -> Iterator[str]:
+        """Containers that mount a directory or a part of it, and have not ended."""
+        for container in self._seen:
+            sources = [str(mount.get("Source", "")) for mount in container.get("Mounts", ())]
+            inside = any(f"{source}/".startswith(f"{place}/") for source in sources)
+            if inside and container["State"] not in ENDED:
+                yield f"container {container['Names'][0].lstrip('/')}"
+
 
 class OwnStore(Store):
     """The store of this machine, which all its hosts share.
@@ -80,20 +96,41 @@ class OwnStore(Store):
     Args:
         elsewhere: Hosts and clusters that do not use it. All other names count as this machine:
             a release may run here under a name that the fleet no longer has.
+        daemons: The daemons of this machine, whose containers may mount it.
     """
 
-    def __init__(self, host: str, settings: Settings, elsewhere: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        host: str,
+        settings: Settings,
+        elsewhere: Collection[str] = (),
+        daemons: Sequence[Access] = (),
+    ) -> None:
         super().__init__(host)
-        self._root, self._elsewhere = str(settings.root), elsewhere
+        self._root, self._elsewhere, self._daemons = str(settings.root), elsewhere, daemons
+        self._sources: list[tuple[str, tuple[Path, ...]]] = []
 
     def ask(self, action: str, paths: Sequence[str] = ()) -> Any:
         """Run the action in this process."""
         return keeper.ACTIONS[action](self._root, list(paths))
 
+    def stored(self, needs: Sequence[Need]) -> tuple[Stored, ...]:
+        """Models and users as in any store; users include all containers on this machine."""
+        self._seen = [one for access in self._daemons for one in _containers_here(access)]
+        local = [need for need in needs if need.path]
+        self._sources = [(need.release, tuple(_files_of(need.path))) for need in local]
+        return super().stored(needs)
+
     def _users(self, stored: Stored, needs: Sequence[Need]) -> Iterable[str]:
         yield from (need.release for need in needs if need.concerns(stored, self._uses))
+        whole = stored.path.removesuffix(keeper.GOING)
+        place = Path(os.path.realpath(f"{self._root}/{whole}"))
+        for release, paths in self._sources:
+            if any(one.is_relative_to(place) or place.is_relative_to(one) for one in paths):
+                yield release
         if self._is_locked(stored):
             yield "a download"
+        yield from self._containers_in(str(place))
 
     def _uses(self, host: str) -> bool:
         return host not in self._elsewhere
@@ -154,17 +191,33 @@ class RemoteStore(Store):
         whole = keeper.WORKSPACE.sub("", stored.path.removesuffix(keeper.GOING))
         place = f"{self._host.store.rstrip('/')}/{whole}"
         downloader = staging_name(place)
-        for container in self._seen:
-            names = [name.lstrip("/") for name in container["Names"]]
-            sources = [str(mount.get("Source", "")) for mount in container.get("Mounts", ())]
-            inside = any(f"{source}/".startswith(f"{place}/") for source in sources)
-            if downloader in names:
-                yield "a download"
-            elif inside and container["State"] not in ENDED:
-                yield f"container {names[0]}"
+        if any(f"/{downloader}" in (container["Names"] or ()) for container in self._seen):
+            yield "a download"
+        yield from self._containers_in(place)
 
     def _uses(self, host: str) -> bool:
         return host == self.host
+
+
+def _containers_here(access: Access) -> list[dict[str, Any]]:
+    """The containers of a daemon of this machine; it may have none, or none for this user."""
+    found: list[dict[str, Any]] = []
+    with daemon_failures(access), suppress(ConnectionError, Failure):
+        found = connect(access, ASK_SECONDS).api.containers(all=True)
+    for mount in (mount for container in found for mount in container.get("Mounts", ())):
+        if source := mount.get("Source"):
+            mount["Source"] = os.path.realpath(source)
+    return found
+
+
+def _files_of(source: str) -> Iterator[Path]:
+    """A local source, and what its links lead to."""
+    path = os.path.expanduser(source)
+    yield Path(os.path.realpath(path))
+    with suppress(OSError), os.scandir(path) as entries:
+        for entry in islice(entries, keeper.MOST_FILES):
+            if entry.is_symlink():
+                yield Path(os.path.realpath(entry.path))
 
 
 @contextmanager
@@ -177,10 +230,11 @@ def _understood(answer: object) -> Iterator[None]:
 
 def stores_of(fleet: Fleet, settings: Settings) -> tuple[Store, ...]:
     """The stores of a fleet; this machine's store comes first."""
-    here = [host.name for host in fleet.hosts if not host.access.is_remote]
+    here = [host for host in fleet.hosts if not host.access.is_remote] or [Host(name="local")]
     remote = [RemoteStore(host, fleet) for host in fleet.hosts if host.access.is_remote]
     elsewhere = {store.host for store in remote} | fleet.clusters.keys()
-    return (OwnStore(here[0] if here else "local", settings, elsewhere), *remote)
+    daemons = [host.access for host in here]
+    return (OwnStore(here[0].name, settings, elsewhere, daemons), *remote)
 
 
 def prune(

@@ -61,7 +61,8 @@ def engine_sleep(spec: ModelSpec) -> EngineSleep | None:
             SleepStep(path="/wake_up", parameters={"tags": "kv_cache"}),
         )
     asleep = SleepStep(path="/sleep", parameters={"level": str(level), "mode": "wait"})
-    return EngineSleep(sleep=(asleep,), wake=woken, state="/is_sleeping")
+    reads = level == NO_WEIGHTS
+    return EngineSleep(sleep=(asleep,), wake=woken, state="/is_sleeping", reads_files=reads)
 
 
 def bytes_asleep(need: Need | None, claimed: int) -> int:

@@ -68,6 +68,7 @@ class HostFacts(Found):
         image_disk_free: Free bytes on the disk of Docker's images; None = not measured.
         disk_free: Free bytes on the disk of the models; None = not measured.
         models: Complete models in its store, as `source@revision`.
+        begun: Bytes of unfinished models in it, by the path of the model there.
         helper_image: The helper's image on the host; empty = absent, or not needed.
         docker: Version of its Docker; empty = it has none, or was not surveyed.
         machine: Its processor architecture, under the kernel's name.
@@ -83,6 +84,7 @@ class HostFacts(Found):
     disk_free: int | None = None
     routes: tuple[Route, ...] = ()
     models: tuple[str, ...] = ()
+    begun: dict[str, int] = {}
     helper_image: str = ""
     docker: str = ""
     machine: str = ""

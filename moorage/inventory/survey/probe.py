@@ -1,7 +1,7 @@
 """The probe: a shell script that prints a host's facts, and the parser of its output.
 
-It needs only `sh`, `cat`, `grep`, `df` and `readlink`, and uses the drivers' own tools where they
-are installed.
+It needs only `sh`, `cat`, `grep`, `df`, `du` and `readlink`, and uses the drivers' own tools where
+they are installed.
 """
 
 import re
@@ -74,6 +74,7 @@ section routes cat /proc/net/route
 section image-disk df -kP /
 section disk df -kP {STORE}
 section models models
+section begun du -sk {STORE}/models/*/*.partial
 exit 0
 """
 
@@ -103,6 +104,7 @@ def read_probe(answer: str) -> HostFacts:
         disk_free=_free_disk(sections["disk"]),
         routes=read_routes(sections["routes"]),
         models=_models(sections["models"]),
+        begun=_begun(sections["begun"]),
         vendors=vendors_on(sections["pci"]),
         nvidia_driver=sections["nvidia-driver"].startswith("NVRM"),
         tools=tuple(sections["tools"].split()),
@@ -176,3 +178,12 @@ def _models(listed: str) -> tuple[str, ...]:
     """Models from lines of manifests: the source of a model, then its revision."""
     named = re.findall(r'"source": "(.*)",\s+"revision": "(.*)"', listed)
     return tuple(f"{source}@{revision}" for source, revision in named)
+
+
+def _begun(listed: str) -> dict[str, int]:
+    """Bytes of unfinished models from `du`; hosts that share a store have a workspace each."""
+    named = re.findall(rf"^(\d+)\s+{STORE}/models/([^/\n]+/[^/.\n]+)\S*$", listed, re.MULTILINE)
+    found: dict[str, int] = {}
+    for size, path in named:
+        found[path] = max(found.get(path, 0), int(size) * KIB)
+    return found

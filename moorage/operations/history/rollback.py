@@ -150,11 +150,16 @@ def require_same(release: Release, found: ResolvedModel) -> None:
     ]
     for source, before, now in rows:
         if before != now:
-            raise Failure(
-                Cause.SOURCE_MISSING,
-                f"{source}: {release.id} ran revision {before}; the source now has {now or 'none'}",
-                suggestion="Restore the files of that revision, or deploy the current ones.",
-            )
+            raise changed_source(release, source, before, now)
+
+
+def changed_source(release: Release, source: str, before: str, now: str) -> Failure:
+    """The failure for a source that has another revision (`now`) than the release ran."""
+    return Failure(
+        Cause.SOURCE_MISSING,
+        f"{source}: {release.id} ran revision {before}; the source now has {now or 'none'}",
+        suggestion="Restore the files of that revision, or deploy the current ones.",
+    )
 
 
 def _pin(source: str, revision: str | None) -> dict[str, str]:

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import psutil
@@ -18,6 +18,7 @@ from moorage.adapters.hosts.survey import runner_images, survey_host, survey_hos
 from moorage.adapters.system.parallel import map_parallel
 from moorage.common.units import GIB
 from moorage.inventory.fleet import Host
+from moorage.inventory.survey.facts import HostFacts
 from moorage.spec import RuntimeName
 from tests.simulated_hosts import SimulatedHosts
 
@@ -44,6 +45,17 @@ def test_of_200_hosts_the_20_dead_ones_are_waited_for_at_once(
     assert all(len(host.accelerators) == 8 for at, host in enumerate(seen) if at not in dead)
     assert all("timed out" in seen[at].unreachable for at in dead)
     assert len(done) == 200
+
+
+def test_what_a_probe_measured_of_a_store_is_known_of_its_host(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun = {"acme--tiny/abc": GIB}
+    facts = HostFacts(cores=1, ram_total=GIB, ram_free=GIB, disk_free=2 * GIB, begun=begun)
+    monkeypatch.setattr(survey, "survey_remote_host", lambda *_: facts)
+    monkeypatch.setattr(survey, "DockerImages", lambda _: SimpleNamespace(names=frozenset))
+    seen = survey_host(Host(name="gpu-1", address="ssh://gpu-1", bind="10.0.0.1"))
+    assert (seen.disk_free, seen.begun) == (2 * GIB, begun)
 
 
 def test_a_host_that_takes_too_long_is_unreachable_with_the_time_it_had() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from moorage.adapters.sources import resolve_one, source_for
+from moorage.adapters.sources.local import revision_now
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
 from moorage.models.assets import Asset
@@ -183,6 +184,27 @@ def test_the_revision_is_a_fingerprint_of_the_chosen_files(root: Path) -> None:
     touched = resolve(root).revision
     write(root, {"tokenizer_config.json": b"{}"})
     assert len({before, touched, resolve(root).revision}) == 3
+
+
+@pytest.mark.parametrize("kind", ["directory", "file", "custom"])
+def test_its_revision_is_known_again_from_the_names_of_its_files(root: Path, kind: str) -> None:
+    write(root, {"tiny-Q8_0.gguf": gguf({"a": (0, [64])}, 256)})
+    if kind == "custom":
+        (root / "config.json").unlink()
+    source = root / "tiny-Q8_0.gguf" if kind == "file" else root
+    found = resolve(source, anything=kind == "custom")
+    (files,) = found.local_files
+    assert (files.source, files.revision) == (found.source, found.revision)
+    assert revision_now(files.source, files.names) == found.revision
+    write(root, {"notes.txt": b"new"})
+    assert revision_now(files.source, files.names) == found.revision
+    changed = root / files.names[-1]
+    os.utime(changed, ns=(1, 1))
+    now = revision_now(files.source, files.names)
+    assert now.startswith("local-")
+    assert now != found.revision
+    changed.unlink()
+    assert revision_now(files.source, files.names) == ""
 
 
 def test_links_to_files_are_followed(root: Path, tmp_path: Path) -> None:

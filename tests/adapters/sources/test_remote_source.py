@@ -57,6 +57,34 @@ def test_a_resolved_model_is_pinned_and_described_without_its_weights(
     assert not Path(found.path).exists()
 
 
+def test_a_complete_model_needs_no_store_that_can_be_written(
+    source: Make, asset: Asset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source().stage(source().resolve(asset), quiet)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    for name in ("pathlib.Path.mkdir", "os.utime", "os.replace", "os.rename"):
+        monkeypatch.setattr(name, refuse)
+    monkeypatch.setattr("moorage.adapters.sources.store.FileLock", refuse)
+    found = source().resolve(at(asset, "")).model_copy(update={"asked_revision": "another-name"})
+    assert found.staged
+    assert source().stage(found, quiet).staged
+
+
+def test_a_store_that_cannot_be_written_is_named(
+    source: Make, asset: Asset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.mkdir", refuse)
+    with pytest.raises(Failure) as caught:
+        source().resolve(asset)
+    assert caught.value.cause is Cause.STORE_UNWRITABLE
+
+
 def test_only_the_headers_of_large_weights_are_read(hub: Hub, source: Make, asset: Asset) -> None:
     hub.push(REPO, model(**{SHARDS[0]: safetensors({"embed": ("F32", [1000, 1000])})}))
     assert source().resolve(asset).weights.bytes > 4_000_000

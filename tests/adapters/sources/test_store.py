@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from moorage.adapters.sources.store import Manifest, ModelStore, Refs, verify
-from moorage.common.failures import Failure
+from moorage.common.failures import Cause, Failure
 from moorage.models.source import ModelFile, SkippedFile, WeightSummary
 
 COMMIT = "c" * 40
@@ -40,6 +42,27 @@ def fill(store: ModelStore) -> None:
     for file, content in ((CONFIG, b"{}"), (FILE, DATA)):
         download(store, file, content)
         store.accept(COMMIT, file)
+
+
+@pytest.mark.parametrize("write", ["lock", "open_workspace", "publish"])
+def test_a_store_that_cannot_be_written_is_a_failure(
+    store: ModelStore, monkeypatch: pytest.MonkeyPatch, write: str
+) -> None:
+    fill(store)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr("pathlib.Path.mkdir", refuse)
+    monkeypatch.setattr("moorage.adapters.sources.store.publish", refuse)
+    writes: dict[str, Callable[[], object]] = {
+        "lock": lambda: store.lock(COMMIT, "weights"),
+        "open_workspace": lambda: store.open_workspace(COMMIT),
+        "publish": lambda: store.publish(MANIFEST),
+    }
+    with pytest.raises(Failure) as caught:
+        writes[write]()
+    assert caught.value.cause is Cause.STORE_UNWRITABLE
 
 
 def test_a_complete_commit_tells_what_it_holds(store: ModelStore) -> None:

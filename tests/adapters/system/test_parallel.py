@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 import time
 from pathlib import Path
@@ -111,6 +112,16 @@ def test_quick_answers_of_many_items_need_few_threads() -> None:
 
     assert map_parallel(work, range(2000), 60) == [item * item for item in range(2000)]
     assert len(threads) < 200
+
+
+def test_a_lock_that_cannot_be_written_is_a_failure(tmp_path: Path) -> None:
+    class Refused(FileLock):
+        def _acquire(self) -> None:
+            raise PermissionError(errno.EACCES, "Permission denied")
+
+    with pytest.raises(Failure) as caught, hold(Refused(tmp_path / "x.lock"), lambda: None):
+        pytest.fail("nobody holds it")
+    assert caught.value.cause is Cause.STORE_UNWRITABLE
 
 
 def test_items_that_never_end_hold_up_no_others() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -147,7 +148,7 @@ def test_who_sends_nothing_any_more_is_not(bring: Bring, monkeypatch: pytest.Mon
     monkeypatch.setattr(host_store, "POLL_SECONDS", 0.01)
     monkeypatch.setattr(host_store, "SENT_SECONDS", 0.0)
     monkeypatch.setattr(host_store, "FED_SECONDS", 0.2)
-    monkeypatch.setattr(host_store, "hand_over", lambda *_: None)
+    monkeypatch.setattr(host_store, "missing_files", lambda *_: {})
     daemon = Fed(*[7] * 1000, words=PRESENT)
     remove = daemon.remove
 
@@ -158,6 +159,67 @@ def test_who_sends_nothing_any_more_is_not(bring: Bring, monkeypatch: pytest.Mon
     monkeypatch.setattr(daemon, "remove", removed)
     assert bring(daemon, "file:///data/tiny").brought == {}
     assert daemon.made == 1
+
+
+class Receiver(OneContainer):
+    """One to which a directory is sent; it has nothing of it."""
+
+    def __init__(self) -> None:
+        super().__init__(STAGED)
+        self.id, self.api, self.received = "one", self, 0
+
+    def get_archive(self, path: str) -> tuple[Any, dict[str, int]]:
+        raise NotFound(path)
+
+    def put_archive(self, _container: str, _path: str, pieces: Iterable[bytes]) -> None:
+        self.received += sum(map(len, pieces))
+
+
+@pytest.fixture
+def receiver(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Receiver, HostStore, Any]:
+    daemon = Receiver()
+    monkeypatch.setattr(host_store, "connect", lambda *_: daemon)
+    monkeypatch.setattr(host_store, "start_with_input", lambda *_: None)
+    monkeypatch.setattr(host_store, "run_helper", lambda *_: f"{10 << 20}\n")
+    (tmp_path / "model.safetensors").write_bytes(bytes(3 << 20))
+    files = (ModelFile(name="model.safetensors", size=3 << 20), ModelFile(name="empty", size=0))
+    (tmp_path / "empty").touch()
+    model = a_model(source=f"file://{tmp_path}", path=str(tmp_path), files=files)
+    return daemon, HostStore(Access(address="ssh://gpu-1"), "helper:1", "/store/models"), model
+
+
+def test_the_disk_of_a_host_has_room_before_a_directory_is_sent(
+    receiver: tuple[Receiver, HostStore, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon, store, model = receiver
+    monkeypatch.setattr(host_store, "run_helper", lambda *_: f"{3 << 20}\n")
+    with pytest.raises(Failure, match=r"3\.0 MiB are free, 3\.1 MiB are needed") as caught:
+        store.stage(model, "{}\n", lambda *_: None, 5)
+    assert caught.value.cause is Cause.DISK_FULL
+    assert (daemon.received, daemon.log) == (0, None)
+
+
+def test_a_directory_that_is_sent_shows_its_progress(
+    receiver: tuple[Receiver, HostStore, Any],
+) -> None:
+    daemon, store, model = receiver
+    reported = list[tuple[int, int]]()
+    store.stage(model, "{}\n", lambda *now: reported.append(now), 5)
+    assert daemon.received > 3 << 20
+    done = [one for one, _ in reported]
+    assert done == sorted(done)
+    assert {1 << 20, 2 << 20} <= {one >> 20 << 20 for one in done}
+    assert reported[-1] == (3 << 20, 3 << 20)
+
+
+def test_sending_a_directory_ends_at_the_deadline(
+    receiver: tuple[Receiver, HostStore, Any],
+) -> None:
+    daemon, store, model = receiver
+    with pytest.raises(Failure) as caught:
+        store.stage(model, "{}\n", lambda *_: time.sleep(0.2), 0.1)
+    assert caught.value.cause is Cause.DOWNLOAD_TIMEOUT
+    assert (daemon.received, daemon.log) == (0, None)
 
 
 def test_a_file_that_cannot_be_read_is_no_trouble_of_the_host(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -21,6 +22,7 @@ import pytest
 from moorage.adapters.transfer.checksum import File
 from moorage.adapters.transfer.file_checks import publish
 from moorage.adapters.transfer.host_store import PROGRAM
+from moorage.adapters.transfer.staging_program import Job
 from tests.certificates import Authority, require_openssl
 from tests.http_server import QuietHandler, serving
 from tests.hub.faults import Fault
@@ -359,3 +361,23 @@ def test_it_trusts_the_authorities_of_the_machine_that_deploys(
     assert refused["cause"] == "hub-unavailable"
     assert "SSL_CERT_FILE" in refused["detail"]
     assert brought["result"] == "staged"
+
+
+def test_a_whole_model_in_a_store_for_reading_only_is_present(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files: list[Any] = [{"name": "config.json", "size": 2}]
+    workspace = tmp_path / "acme--tiny" / "abc.partial"
+    workspace.mkdir(parents=True)
+    (workspace / "config.json").write_text("{}")
+    place = str(workspace).removesuffix(".partial")
+    publish(str(workspace), place, json.dumps({"files": files}), files)
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr("os.utime", refuse)
+    known = {"store": str(tmp_path), "folder": "acme--tiny", "commit": "abc", "manifest": "{}"}
+    assert Job({**known, "workspace": "abc.1.partial", "files": files}).run() == {
+        "result": "present"
+    }

@@ -6,8 +6,10 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from requests.exceptions import ConnectionError, ReadTimeout
 
 from moorage.adapters.sources.store import Manifest, ModelStore
 from moorage.adapters.system.settings import Settings
@@ -217,3 +219,67 @@ def test_a_container_that_runs_or_is_about_to_keeps_its_model(
     fields = {"host": "gpu-1", "path": path, "source": "hf://acme/tiny", "revision": COMMIT}
     one = Stored.model_validate(fields | whole)
     assert list(store._users(one, ())) == (["container theirs"] if used else [])
+
+
+@pytest.mark.parametrize("inside", ["", "/part", "/model.gguf"])
+def test_a_directory_of_the_store_that_a_release_names_as_its_source_stays(
+    tmp_path: Path, store: OwnStore, place: Path, inside: str
+) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(place)
+    need = Need(release="x.v1", folder="local--x-0a1b2c3d", path=f"{link}{inside}")
+    assert [one.used_by for one in store.stored((need,))] == [("x.v1",)]
+    assert prune(store, store.stored(()), lambda: (need,)) == ()
+    other = need.model_copy(update={"path": f"{place}-other"})
+    assert [one.used_by for one in store.stored((other,))] == [()]
+
+
+def test_a_directory_of_the_store_whose_files_a_source_links_to_stays(
+    tmp_path: Path, store: OwnStore, place: Path
+) -> None:
+    source = tmp_path / "mine"
+    source.mkdir()
+    (source / "model.safetensors").symlink_to(place / "a.bin")
+    need = Need(release="x.v1", folder="local--mine-0a1b2c3d", path=str(source))
+    assert prune(store, store.stored(()), lambda: (need,)) == ()
+    assert (source / "model.safetensors").read_bytes() == b"hello"
+
+
+def test_a_container_on_this_machine_keeps_its_model(
+    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "link").symlink_to(place)
+    mount = {"Source": str(tmp_path / "link")}
+    engine = {"Names": ["/theirs"], "State": "running", "Mounts": [mount]}
+    daemon = SimpleNamespace(api=SimpleNamespace(containers=lambda **_: [engine]))
+    monkeypatch.setattr(store_cleanup, "connect", lambda *_: daemon)
+    own, *_ = stores_of(Fleet(), Settings(home=tmp_path))
+    assert [one.used_by for one in own.stored(())] == [("container theirs",)]
+    assert prune(own, own.stored(()), lambda: ()) == ()
+
+
+@pytest.mark.parametrize(
+    "error", [ConnectionError("no such file"), Failure(Cause.RUNTIME_UNAVAILABLE, "no tunnel")]
+)
+def test_a_machine_without_docker_has_its_store_all_the_same(
+    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def connect(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(store_cleanup, "connect", connect)
+    own, *_ = stores_of(Fleet(), Settings(home=tmp_path))
+    assert [(one.revision, one.used_by) for one in own.stored(())] == [(place.name, ())]
+
+
+def test_a_silent_docker_of_this_machine_may_have_users(
+    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def connect(*_: object) -> None:
+        raise ReadTimeout("read timed out")
+
+    assert place.is_dir()
+    monkeypatch.setattr(store_cleanup, "connect", connect)
+    own, *_ = stores_of(Fleet(), Settings(home=tmp_path))
+    with pytest.raises(Failure, match="timed out"):
+        own.stored(())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+from pathlib import Path
 
 import psutil
 import pytest
@@ -28,6 +29,22 @@ def test_the_script_tells_of_the_machine_that_it_runs_on() -> None:
     disk = os.statvfs("/")
     assert facts.disk_free == pytest.approx(disk.f_bavail * disk.f_frsize, rel=0.2)
     assert facts.image_disk_free == pytest.approx(facts.disk_free, rel=0.2)
+
+
+def test_the_script_measures_what_interrupted_downloads_left(tmp_path: Path) -> None:
+    model = tmp_path / "models" / "acme--tiny-1.5"
+    for name, size in (("abc.0123456789ab", 2), ("abc.ba9876543210", 1), ("local-def", 1)):
+        begun = model / f"{name}.partial" / ".incomplete"
+        begun.mkdir(parents=True)
+        (begun / "model.safetensors").write_bytes(b"x" * size * MIB)
+    (model / "whole").mkdir()
+    script = SCRIPT.replace(STORE, str(tmp_path))
+    answer = subprocess.run(["sh"], input=script, capture_output=True, text=True, check=True)
+    begun_there = read_probe(answer.stdout.replace(str(tmp_path), STORE)).begun
+    assert begun_there == {
+        "acme--tiny-1.5/abc": pytest.approx(2 * MIB, rel=0.05),
+        "acme--tiny-1.5/local-def": pytest.approx(MIB, rel=0.05),
+    }
 
 
 def test_a_host_has_accelerators_of_one_vendor_and_the_others_are_a_trouble() -> None:
