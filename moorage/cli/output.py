@@ -198,8 +198,8 @@ def exit_on_failure(action: Callable[[], R], *, as_json: bool = False) -> R:
 
         cause = CAUSES.get(error.errno or 0, Cause.STORE_UNWRITABLE)
         leave(Failure(cause, str(error)), as_json=as_json)
-    except (KeyboardInterrupt, asyncio.CancelledError):
-        detail = "stopped by a signal; unfinished work is undone"
+    except (KeyboardInterrupt, asyncio.CancelledError) as error:
+        detail = str(error) or "stopped by a signal"
         leave(Failure(Cause.INTERRUPTED, detail), as_json=as_json)
 
 

@@ -83,8 +83,19 @@ def test_whatever_a_library_makes_of_a_signal_it_is_an_interruption(
         except TerminationSignal:
             raise became("odd") from None
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt, match="unfinished work is undone"):
         run_flow(interrupted, FLOW, as_json=True)
+
+
+def test_only_an_interrupted_flow_is_said_to_undo_its_work(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def wait() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(SystemExit):
+        exit_on_failure(wait, as_json=True)
+    assert json.loads(capsys.readouterr().out)["error"]["detail"] == "stopped by a signal"
 
 
 async def losing_its_terminal() -> State[str]:
@@ -95,7 +106,7 @@ async def losing_its_terminal() -> State[str]:
 
 def test_a_closed_terminal_ends_a_flow_as_sigterm_does() -> None:
     before = signal.getsignal(signal.SIGHUP)
-    with pytest.raises(asyncio.CancelledError):
+    with pytest.raises(KeyboardInterrupt, match="unfinished work is undone"):
         run_flow(losing_its_terminal, FLOW, as_json=True)
     assert signal.getsignal(signal.SIGHUP) == before
 
