@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import pairwise, zip_longest
 from typing import IO, Any, NoReturn, TypeVar
 
+import typer
 from pydantic import BaseModel, ValidationError
 from rich.cells import cell_len
 from rich.console import Console
@@ -158,6 +159,21 @@ def show_markdown(text: str) -> None:
 
 def _has_text(line: Sequence[Segment]) -> bool:
     return any(part.text.strip() for part in line)
+
+
+def confirm(question: str) -> bool:
+    """Ask a person yes or no; the question is on standard error, as the output may be a file.
+
+    Raises:
+        Failure: `INTERRUPTED` for Ctrl-C or Ctrl-D instead of an answer.
+    """
+    try:
+        return typer.confirm(question, err=True)
+    except typer.Abort:
+        err.print()  # the answer's line is not ended
+        advice = "Run it again, and answer `y` or `n`."
+        detail = f"not answered: {question}"
+        raise Failure(Cause.INTERRUPTED, detail, suggestion=advice) from None
 
 
 class LostApi(Failure):

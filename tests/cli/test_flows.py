@@ -38,10 +38,10 @@ from moorage.adapters.system.settings import Settings
 from moorage.cli import flows
 from moorage.cli.app import app
 from moorage.cli.flows import run_flow
-from moorage.cli.options import existing
+from moorage.cli.options import existing, require_consent
 from moorage.cli.output import exit_on_failure
 from moorage.cli.step_printer import StepPrinter
-from moorage.common.failures import Failure
+from moorage.common.failures import Cause, Failure
 from moorage.operations.redeploy.intent import Answer, Question
 from moorage.releases.release import StepRecord
 from tests.waiting import PATIENCE_SECONDS
@@ -211,13 +211,27 @@ def test_questions_that_come_at_once_are_asked_one_after_the_other(
 
     monkeypatch.setattr(sys, "stdin", Terminal())
     monkeypatch.setattr(sys, "stderr", Terminal())
-    monkeypatch.setattr("moorage.cli.step_printer.typer.confirm", confirm)
+    monkeypatch.setattr("moorage.cli.output.typer.confirm", confirm)
     printer, models = StepPrinter(Console(file=io.StringIO())), ("small", "prod", "other")
     questions = [QUESTION.model_copy(update={"models": (model,)}) for model in models]
     with ThreadPoolExecutor(len(models)) as pool:
         answers = list(pool.map(printer.ask, questions))
     assert sorted(prompts) == sorted(f"Approve {model}?" for model in models)
     assert [bool(one and one.approve) for one in answers] == [True, False, False]
+
+
+def test_a_question_that_is_left_is_an_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown, written = Terminal(), io.StringIO()
+    monkeypatch.setattr(sys, "stdin", Terminal())  # it has ended, as after Ctrl-D
+    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setattr(sys, "stdout", written)
+    with pytest.raises(Failure, match="not answered: Approve") as failure:
+        answer()
+    assert failure.value.cause is Cause.INTERRUPTED
+    with pytest.raises(Failure, match="not answered: Apply this"):
+        require_consent("Apply this?", yes=False, as_json=False)
+    assert "Apply this? [y/N]" in shown.getvalue()
+    assert not written.getvalue().strip()
 
 
 def test_where_nobody_is_there_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
