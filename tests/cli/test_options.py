@@ -80,6 +80,21 @@ def test_what_can_be_no_name_is_told_in_words(command: str, name: str) -> None:
     assert len(error["detail"]) < 200
 
 
+@pytest.mark.usefixtures("ledger")
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(("history",), ("show",), ("status",), ("endpoint",), ("diff",), ("chat", "hello")),
+        *(("retire",), ("key", "revoke"), ("key", "create")),
+    ],
+)
+def test_a_byte_that_is_no_text_is_no_damage_of_the_ledger(command: tuple[str, ...]) -> None:
+    at = 2 if command[0] == "key" else 1
+    error = refused(*command[:at], "caf\udce9", *command[at:])
+    assert error["cause"] in ("bad-setting", "unknown-release")
+    assert "udce9" in ascii(error["detail"])
+
+
 def test_a_model_of_the_hub_in_place_of_a_spec_is_told_how_to_get_one() -> None:
     assert (
         "`moorage init NAME Qwen/Qwen3-0.6B`" in refused("deploy", "Qwen/Qwen3-0.6B")["suggestion"]
