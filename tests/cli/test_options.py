@@ -116,6 +116,32 @@ def test_an_argument_is_refused_in_the_words_of_a_spec(words: str, told: str) ->
     assert re.search(told, " ".join(done.output.replace("│", "").split())), done.output
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("status --no-such", "No such option"),
+        ("--no-such status", "No such option"),
+        ("no-such", "No such command 'no-such'"),
+        ("models no-such", "No such command 'no-such'"),
+        ("chat", "Missing argument"),
+        ("redeploy --at-once x", "Invalid value for '--at-once': found 'x'"),
+        ("engines install vlm", "found 'vlm'; allowed: auto, vllm"),
+        ("logs tiny", "No such option: --json"),
+    ],
+)
+def test_a_program_gets_a_wrong_command_line_as_data(words: str, told: str) -> None:
+    error = refused(*words.split())
+    assert (error["cause"], error["exit_code"]) == ("bad-setting", 2)
+    assert told in error["detail"]
+    assert "--help` lists" in error["suggestion"]
+
+
+def test_after_two_dashes_json_is_a_word_like_others() -> None:
+    done = CliRunner().invoke(app, ["no-such", "--", "--json"])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "No such command" in done.stderr
+
+
 def refused(*arguments: str) -> dict[str, Any]:
     result = CliRunner().invoke(app, [*arguments, "--json"])
     assert result.exit_code == ExitCode.BAD_INPUT, result.output
