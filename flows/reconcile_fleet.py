@@ -17,7 +17,7 @@ from flows.flow_context import (
     keep_result,
     with_result,
 )
-from flows.subflows import deployment
+from flows.subflows import deployment, exit_code_of_run
 from moorage.adapters.ledger.locks import LockHeld
 from moorage.adapters.system.threads import in_thread
 from moorage.common.units import counted
@@ -147,7 +147,8 @@ async def _replace(action: Action, fleet: Fleet, *, in_place: bool = False) -> A
         if state.is_completed():
             break
     if not state.is_completed():
-        return ActionOutcome(action=action, done=False, summary=f"failed: {state.message}")
+        code, why = await exit_code_of_run(state), f"failed: {state.message}"
+        return ActionOutcome(action=action, done=False, summary=why, exit_code=code)
     return ActionOutcome(action=action, summary=state.message or "")
 
 

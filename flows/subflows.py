@@ -85,6 +85,15 @@ async def retire_subflow(model: str) -> Applied:
     return await _run_subflow(model, "retire", begin, lambda: None)
 
 
+async def exit_code_of_run(state: State[Any]) -> int:
+    """The exit code of the class of a failed run's failure."""
+    try:
+        result = await state.aresult(raise_on_failure=False)
+    except Exception as error:  # Prefect has lost it
+        result = error
+    return _failed("", "", result).exit_code
+
+
 async def _run_subflow(
     model: str, action: str, begin: Begin, made: Callable[[], ReleaseRow | None]
 ) -> Applied:

@@ -26,6 +26,7 @@ from moorage.operations.redeploy.selection import Selection
 from moorage.releases.release import Release
 from moorage.releases.states import DEPLOYED, SERVING, ReleaseState
 from moorage.spec import ModelSpec, OnDrift
+from moorage.spec.one_shot import is_one_shot
 from tasks.analyze import resolve_untracked
 from tasks.compare import serving
 from tasks.context import ledger, settings
@@ -154,10 +155,12 @@ async def _branch_drift(spec: ModelSpec, release: Release) -> tuple[Drift, ...]:
 def _candidates(names: Sequence[str]) -> tuple[dict[str, Release], set[str]]:
     """Releases that serve or sleep, by model, and the models that sleep.
 
-    For named models, also the last release if it failed serving.
+    For named models, also the last release if it failed serving. Models of `moorage run` are left
+    out unless they are named.
     """
     own = ledger().releases
-    rows = {row.model: row for row in own.in_states(DEPLOYED | {ReleaseState.WAKING})}
+    found = own.in_states(DEPLOYED | {ReleaseState.WAKING})
+    rows = {row.model: row for row in found if row.model in names or not is_one_shot(row.model)}
     sleepers = rows.keys() - {row.model for row in rows.values() if row.state in SERVING}
     for name in names:
         last = None if name in rows else own.last_that_ran(name)

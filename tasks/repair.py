@@ -75,9 +75,10 @@ def _repair_model(model: str, actions: list[Action], note: str) -> list[ActionOu
         try:
             with ledger().locks.holding(model, wait_seconds=0, note=note):
                 outcomes = [_carry_out(action) for action in acting]
+        except LockHeld as held:
+            outcomes = [ActionOutcome(action=one, done=False, summary=str(held)) for one in acting]
         except Failure as failure:
-            why = str(failure) if isinstance(failure, LockHeld) else f"failed: {failure}"
-            outcomes = [ActionOutcome(action=one, done=False, summary=why) for one in acting]
+            outcomes = [_failed(one, failure) for one in acting]
     return outcomes + [_carry_out(action) for action in actions if action.kind in WITHOUT_LOCK]
 
 
@@ -91,8 +92,17 @@ def _carry_out(action: Action) -> ActionOutcome:
         summary = REPAIRS[action.kind](action, row)
         return ActionOutcome(action=action, summary=summary or "")
     except Failure as failure:
-        why = f"failed: {failure}"
-        return ActionOutcome(action=action, done=False, summary=why, cause=failure.cause)
+        return _failed(action, failure)
+
+
+def _failed(action: Action, failure: Failure) -> ActionOutcome:
+    return ActionOutcome(
+        action=action,
+        done=False,
+        summary=f"failed: {failure}",
+        cause=failure.cause,
+        exit_code=int(failure.cause.exit_code),
+    )
 
 
 def _adopt(action: Action, row: ReleaseRow) -> str:

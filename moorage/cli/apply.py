@@ -36,6 +36,7 @@ from moorage.operations.history.desired import IDLE, Action, Applied, Intent, in
 from moorage.operations.history.rollback import pinned_spec
 from moorage.releases.states import DEPLOYED, SERVING
 from moorage.spec import ModelSpec
+from moorage.spec.one_shot import is_one_shot
 
 FleetFile = Annotated[
     Path | None, typer.Option("--fleet", help="Fleet file; else fleet.yaml next to the specs.")
@@ -193,8 +194,12 @@ def export(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the running models as files: one spec for each model, and the fleet."""
-    rows = open_ledger().releases.in_states(DEPLOYED)
+    """Write the running models as files: one spec for each model, and the fleet.
+
+    Models of `moorage run` are left out.
+    """
+    deployed = open_ledger().releases.in_states(DEPLOYED)
+    rows = [row for row in deployed if not is_one_shot(row.model)]
     unread = [row.id for row in rows if row.release is None]
     if unread:
         detail = f"another version of moorage wrote the record of {', '.join(unread)}"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from itertools import takewhile
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -13,6 +15,9 @@ from typer.core import TyperCommand, TyperGroup
 from moorage.cli import silently_interrupted
 
 C = TypeVar("C", bound=Callable[..., Any])
+
+USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
+"""Typer's error of a command line, which has no public name."""
 
 HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -67,6 +72,18 @@ class _Group(TyperGroup):
         super().__init__(**settings)
         self.commands.update((name, LazyCommand(name, one)) for name, one in self.lazy.items())
 
+    def main(self, args: Sequence[str] | None = None, *parts: Any, **settings: Any) -> Any:
+        """Run the command line; with `--json` the failure for a wrong one is data, too."""
+        words = sys.argv[1:] if args is None else list(args)
+        ends_here = settings.get("standalone_mode", True)
+        if not ends_here or "--json" not in takewhile("--".__ne__, words):
+            return super().main(words, *parts, **settings)
+        try:
+            status = super().main(words, *parts, **{**settings, "standalone_mode": False})
+        except USAGE_ERROR as error:
+            _leave_misused(error)
+        sys.exit(status if isinstance(status, int) else 0)
+
     def invoke(self, ctx: Any) -> Any:
         return _exit_on_failure(partial(super().invoke, ctx), ctx)
 
@@ -105,3 +122,14 @@ def _exit_on_failure(action: Callable[[], Any], context: Any) -> Any:
     except typer.BadParameter as error:
         error.message = output.refused_argument(error.__cause__) or error.message
         raise
+
+
+def _leave_misused(error: Any) -> NoReturn:
+    """Exit with a failure in JSON for a command line that Typer refuses."""
+    from moorage.cli import output  # noqa: PLC0415  (as above)
+    from moorage.common.failures import Cause, Failure  # noqa: PLC0415  (as above)
+
+    command = error.ctx.command_path if error.ctx else "moorage"
+    advice = f"`{command} --help` lists what it takes."
+    failure = Failure(Cause.BAD_SETTING, error.format_message(), suggestion=advice)
+    output.leave(failure, as_json=True)

@@ -127,21 +127,29 @@ def show(conversation: Conversation, prompt: str, *, figures: bool = False) -> N
         _show_figures(usage.get("completion_tokens"), pieces, first, time.monotonic() - begun)
 
 
-def read_prompt() -> str:
-    """A prompt from standard input; empty = standard input is a terminal.
+def read_prompt(*, answers_once: bool, input_taken: bool = False) -> str:
+    """A prompt from standard input; empty = standard input is a terminal to talk on.
+
+    Args:
+        answers_once: Whether the command cannot talk, as with `--json`.
+        input_taken: Whether standard input holds something else.
 
     Raises:
-        Failure: `BAD_SETTING` when standard input is not a terminal and empty.
+        Failure: `BAD_SETTING` when there is no prompt, and no terminal to talk on.
     """
-    if sys.stdin.isatty():
+    if input_taken:
+        raise _no_prompt("standard input is the spec", "Pass the prompt as an argument.")
+    on_terminal = sys.stdin.isatty()
+    if on_terminal and not answers_once:
         return ""
-    if prompt := sys.stdin.read().strip():
+    if not on_terminal and (prompt := sys.stdin.read().strip()):
         return prompt
-    raise Failure(
-        Cause.BAD_SETTING,
-        "there is no prompt, and no terminal to talk on",
-        suggestion="Pass the prompt as an argument, or on standard input.",
-    )
+    why = "--json prints one answer" if on_terminal else "no terminal to talk on"
+    raise _no_prompt(why, "Pass the prompt as an argument, or on standard input.")
+
+
+def _no_prompt(why: str, advice: str) -> Failure:
+    return Failure(Cause.BAD_SETTING, f"there is no prompt, and {why}", suggestion=advice)
 
 
 def _show_figures(stated: object, pieces: int, first: float, seconds: float) -> None:

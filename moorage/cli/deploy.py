@@ -9,6 +9,7 @@ import typer
 from moorage.adapters.engines.schemas import check_early
 from moorage.adapters.files.specs import load_fleet, load_spec
 from moorage.adapters.system.settings import Settings
+from moorage.cli import options
 from moorage.cli.any_model import AnyModel, spec_or_source
 from moorage.cli.completion import specs as specs_there
 from moorage.cli.dry_run import call_dry_run
@@ -107,7 +108,7 @@ def unload(
     _change("sleep_model", name, reason, as_json=as_json)
 
 
-def load(name: ModelName, fleet: FleetFile = None, as_json: AsJson = False) -> None:
+def load(name: ModelName, fleet: options.FleetFile = None, as_json: AsJson = False) -> None:
     """Wake a model that sleeps: it serves again where it ran, exactly as it was planned."""
     require_model(name)
     _change("wake_model", name, fleet_of(fleet), as_json=as_json)

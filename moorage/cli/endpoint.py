@@ -122,7 +122,8 @@ def chat(
     )
 
     row, url, key = _way_to(name, api_key)
-    conversation, prompt = Conversation(row, url, key, max_tokens), prompt or read_prompt()
+    conversation = Conversation(row, url, key, max_tokens)
+    prompt = prompt or read_prompt(answers_once=as_json)
     if as_json:
         return dump(conversation.answer(prompt))
     if prompt:

@@ -41,6 +41,8 @@ R = TypeVar("R")
 RESOLVING = frozenset(("flows.apply_models", "flows.deploy_model"))
 """Modules of flows that may read a model's configuration and then need transformers."""
 
+UNDONE = "stopped by a signal; unfinished work is undone"
+
 
 def call_flow(
     name: str, *parameters: Any, as_json: bool, failed_too: bool = False
@@ -150,7 +152,7 @@ def _import_meanwhile(starting: Future[Any], module: str) -> None:
 
 @contextmanager
 def _prefect_failures() -> Iterator[None]:
-    """Turn errors that end a flow from outside into a failure or `KeyboardInterrupt`."""
+    """Turn what ends a flow from outside into a failure, or `KeyboardInterrupt` with a message."""
     from prefect.exceptions import Abort, TerminationSignal  # noqa: PLC0415
 
     from flows.flow_context import has_unreported_end, unreported_failure  # noqa: PLC0415
@@ -160,9 +162,9 @@ def _prefect_failures() -> Iterator[None]:
 
     try:
         yield
-    except TerminationSignal as error:
-        # Prefect raises this on SIGTERM while a flow runs; handle it like Ctrl-C.
-        raise KeyboardInterrupt from error
+    except (KeyboardInterrupt, asyncio.CancelledError, TerminationSignal) as error:
+        # Prefect raises `TerminationSignal` on SIGTERM while a flow runs; handle it like Ctrl-C.
+        raise KeyboardInterrupt(UNDONE) from error
     except Abort as error:
         # The server does not let the run continue: it was cancelled or deleted.
         raise LostApi(Failure(Cause.SERVER_REFUSED, str(error)), begun=True) from error
@@ -176,7 +178,7 @@ def _prefect_failures() -> Iterator[None]:
             lost = LostApi(failure, begun=has_unreported_end())
             raise unreported_failure() or lost from lost
         if was_interrupted(error):
-            raise KeyboardInterrupt from error
+            raise KeyboardInterrupt(UNDONE) from error
         raise
 
 

@@ -1,6 +1,7 @@
 """`moorage key`: API keys of the gateway's callers, and the key of an engine."""
 
 import re
+import sys
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from secrets import token_urlsafe
@@ -15,11 +16,12 @@ from moorage.cli.commands import Commands
 from moorage.cli.endpoint import show_key
 from moorage.cli.options import AsJson, open_ledger, require_name
 from moorage.cli.output import dump, err, print_answer, print_table
-from moorage.common.failures import Cause, Failure
+from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.gateway.table import ApiKey
 
 PREFIX = "sk-moorage-"
 KEY_BYTES = 32
+GATEWAYS = "`moorage gateway status` shows whether it follows."
 UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 
 app = Commands(
@@ -62,10 +64,15 @@ def create(
     )
     ledger = open_ledger()
     ledger.api_keys.add(key)
-    _await_gateways(ledger)
-    if as_json:
-        return dump({**key.model_dump(mode="json", exclude={"digest"}), "key": secret})
-    return typer.echo(secret)
+    # Before the wait for gateways, which may be interrupted: nobody can read the secret later.
+    content = {**key.model_dump(mode="json", exclude={"digest"}), "key": secret}
+    print_answer(content, secret, as_json=as_json)
+    sys.stdout.flush()
+    try:
+        _lagging_gateways(ledger)
+    except KeyboardInterrupt:
+        err.print("the gateways may not accept the key yet", highlight=False)
+        raise typer.Exit(ExitCode.CANCELLED) from None
 
 
 @app.command("list")
@@ -93,7 +100,10 @@ def list_keys(as_json: AsJson = False) -> None:
 
 @app.command()
 def revoke(name: KeyName, as_json: AsJson = False) -> None:
-    """Revoke an API key: requests with it are refused from now on."""
+    """Revoke an API key: requests with it are refused from now on.
+
+    Exits with 8 when a gateway does not follow: until it does, it accepts the key.
+    """
     ledger = open_ledger()
     if not ledger.api_keys.revoke(name):
         raise Failure(
@@ -101,8 +111,18 @@ def revoke(name: KeyName, as_json: AsJson = False) -> None:
             f"there is no key '{name}'",
             suggestion="`moorage key list` lists them.",
         )
-    _await_gateways(ledger)
-    print_answer({"key": name, "revoked": True}, f"key {name} is revoked", as_json=as_json)
+    try:
+        lagging = _lagging_gateways(ledger)
+    except KeyboardInterrupt:
+        detail = f"key {name} is revoked, but a gateway may still accept it"
+        raise Failure(Cause.INTERRUPTED, detail, suggestion=GATEWAYS) from None
+    content = {"key": name, "revoked": True, "lagging": lagging}
+    text = f"key {name} is revoked"
+    if lagging:
+        text += f", but a gateway that does not follow still accepts it. {GATEWAYS}"
+    print_answer(content, text, as_json=as_json)
+    if lagging:
+        raise typer.Exit(ExitCode.MACHINE)
 
 
 def _duration(text: str) -> timedelta:
@@ -116,6 +136,15 @@ def _duration(text: str) -> timedelta:
     return timedelta(**{UNITS[found[2]]: int(found[1])})
 
 
-def _await_gateways(ledger: Ledger) -> None:
-    for line in await_gateways(ledger, Settings().root):
-        err.print(line, highlight=False)
+def _lagging_gateways(ledger: Ledger) -> list[str]:
+    """Wait for the gateways; prints and returns a line about each that does not follow.
+
+    A failure of the wait is one such line, since the change is already made.
+    """
+    try:
+        lines = await_gateways(ledger, Settings().root)
+    except Failure as failure:
+        lines = [f"the gateways may not follow: {failure}"]
+    for line in lines:
+        err.print(line, markup=False, highlight=False)
+    return lines

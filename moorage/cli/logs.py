@@ -15,15 +15,20 @@ from moorage.adapters.system.settings import Settings
 from moorage.cli.completion import models
 from moorage.cli.options import open_ledger, release_of
 from moorage.cli.output import err
+from moorage.cli.unfinished import ABANDONED, abandoned, causes
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.printable import printable
 from moorage.common.units import human_seconds
 from moorage.engines.api_key import secrets_of
 from moorage.engines.workload import Workload
 from moorage.releases.release_row import ReleaseRow
+from moorage.releases.states import UNFINISHED, ReleaseState
 
 FOLLOWED_LINES = 10_000
 """Lines read a second while following; of more new ones, only the last are printed."""
+
+BEGINNING = UNFINISHED - {ReleaseState.STOPPING}
+"""States of a release that may have no log yet."""
 
 READ_SECONDS = 60.0
 """How long to wait for the logs of all hosts."""
@@ -43,27 +48,56 @@ def logs(
 ) -> None:
     """Print the engine's log, or the recorded last lines of a failed start."""
     row = release_of(open_ledger(), name)
-    # Only known secrets can be redacted in the log.
-    learn_secrets(secrets_of(row.release.plan if row.release else None))
+    _learn_secrets(row)
     before, failed = _lines_of(row, max(tail, FOLLOWED_LINES) if follow else tail, container)
     if failed and not (before or follow):
         raise next(iter(failed.values()))
     _warn(failed, {})
     _print({source: lines[-tail:] for source, lines in before.items()})
     if not (any(before.values()) or row.workloads):
-        err.print(f"the log of {row.id} was removed: it is {row.state}", highlight=False)
+        err.print(_absence(row), highlight=False)
+    if follow:
+        row = _follow(row, before, failed, container)
+        end = ABANDONED if row.state in BEGINNING else "its log has ended"
+        err.print(f"{row.id} is {row.state}: {end}", highlight=False)
+
+
+def _follow(
+    row: ReleaseRow, before: dict[str, list[str]], failed: dict[str, Failure], container: str
+) -> ReleaseRow:
+    """Print new lines until the release has ended; returns its last state."""
     try:
-        while follow and row.workloads:
+        while row.workloads or _is_beginning(row):
             time.sleep(1)
-            row, known = open_ledger().releases.get(row.id), failed
+            earlier, known = row, failed
+            row = open_ledger().releases.get(row.id)
+            if row.plan != earlier.plan:
+                _learn_secrets(row)
             now, failed = _lines_of(row, FOLLOWED_LINES, container) if row.workloads else ({}, {})
             _warn(failed, known)
             _print({name: added_lines(before.get(name, ()), lines) for name, lines in now.items()})
             before = {name: before[name] for name in failed if name in before} | now
     except KeyboardInterrupt:
         raise typer.Exit(ExitCode.CANCELLED) from None
-    if follow:
-        err.print(f"{row.id} is {row.state}: its log has ended", highlight=False)
+    return row
+
+
+def _learn_secrets(row: ReleaseRow) -> None:
+    """Only known secrets can be redacted in the log."""
+    learn_secrets(secrets_of(row.plan))
+
+
+def _is_beginning(row: ReleaseRow) -> bool:
+    """Whether a flow works towards the release's first log."""
+    return row.state in BEGINNING and not abandoned(open_ledger(), [row])
+
+
+def _absence(row: ReleaseRow) -> str:
+    """Why a release without workloads has no log."""
+    if row.state not in BEGINNING:
+        return f"the log of {row.id} was removed: it is {row.state}"
+    why = causes(open_ledger(), [row])[row.id]
+    return "; ".join(filter(None, (f"{row.id} has no log yet: it is {row.state}", why)))
 
 
 def added_lines(before: Sequence[str], now: Sequence[str]) -> Sequence[str]:

@@ -70,17 +70,22 @@ def prune_stores(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Remove unused models, the least recently deployed first."""
+    """Remove unused models, the least recently deployed first.
+
+    Exits with 8 when one of them stays, or a host does not answer.
+    """
     if keep is None and older_than is None:
         raise Failure(Cause.BAD_SETTING, "pass --keep 500GiB or --older-than 30d")
     most, age = _bytes(keep), _seconds(older_than)
     listing = _listing(fleet, host)
     chosen = to_prune(listing.chosen, keep=most, older_than=age, now=time.time())
-    removed = _prune(listing, chosen) if yes else chosen
+    removed, all_gone = _prune(listing, chosen) if yes else (chosen, True)
     _print(removed, as_json=as_json, empty="No unused model is over this limit.")
     if not as_json:
         size = human_bytes(sum(one.bytes for one in removed))
         out.print(f"{size} freed" if yes else f"{size} would be freed; pass --yes to remove")
+    if not all_gone:
+        raise typer.Exit(ExitCode.MACHINE)
 
 
 @commands.command()
@@ -143,7 +148,15 @@ def _damage(store: Store) -> Any:
     return store.ask("verify", complete)
 
 
-def _prune(listing: _Listing, chosen: Sequence[Stored]) -> list[Stored]:
+def _prune(listing: _Listing, chosen: Sequence[Stored]) -> tuple[list[Stored], bool]:
+    """Remove models; returns the removed ones, and whether none stays on any of the hosts."""
+    stays: list[Stored] = []
+
+    def note(one: Stored, why: str) -> None:
+        stays.append(one)
+        text = f"{one.path} stays on {one.host}: {why}"
+        err.print(text, markup=False, highlight=False)
+
     def work(store: Store) -> tuple[Stored, ...]:
         own = [one for one in chosen if one.host == store.host]
         sharing = sharing_hosts(own, listing.models) | listing.silent
@@ -151,9 +164,12 @@ def _prune(listing: _Listing, chosen: Sequence[Stored]) -> list[Stored]:
         def needs_now() -> Sequence[Need]:
             return shared_needs(open_ledger().releases.needs(), store.host, sharing)
 
-        return prune(store, own, needs_now) if own else ()
+        return prune(store, own, needs_now, note) if own else ()
 
-    return [one for _, removed in _ask_all(listing.stores, work, WORK_SECONDS) for one in removed]
+    answering = [store for store in listing.stores if store.host not in listing.silent]
+    answers = _ask_all(answering, work, WORK_SECONDS)
+    removed = [one for _, gone in answers for one in gone]
+    return removed, not stays and len(answers) == len(listing.stores)
 
 
 def _ask_all(

@@ -16,6 +16,7 @@ from pydantic_core import to_jsonable_python
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
 from moorage.cli.completion import models
+from moorage.cli.output import confirm
 from moorage.common.failures import Cause, Failure
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def require_consent(question: str, *, yes: bool, as_json: bool) -> None:
     For commands that stop or replace several models or the ledger.
 
     Raises:
-        Failure: `BAD_SETTING` without a terminal; `INTERRUPTED` if the answer is no.
+        Failure: `BAD_SETTING` without a terminal; `INTERRUPTED` if the answer is no, or none.
     """
     if yes:
         return
@@ -65,7 +66,7 @@ def require_consent(question: str, *, yes: bool, as_json: bool) -> None:
             f"no terminal to confirm on: {question}",
             suggestion="Pass `--yes` to skip confirmation.",
         )
-    if not typer.confirm(question):
+    if not confirm(question):
         advice = "Answer `y`, or pass `--yes`, to go on."
         raise Failure(Cause.INTERRUPTED, "nothing was started", suggestion=advice)
 

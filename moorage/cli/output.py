@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import pairwise, zip_longest
 from typing import IO, Any, NoReturn, TypeVar
 
+import typer
 from pydantic import BaseModel, ValidationError
 from rich.cells import cell_len
 from rich.console import Console
@@ -160,6 +161,21 @@ def _has_text(line: Sequence[Segment]) -> bool:
     return any(part.text.strip() for part in line)
 
 
+def confirm(question: str) -> bool:
+    """Ask a person yes or no; the question is on standard error, as the output may be a file.
+
+    Raises:
+        Failure: `INTERRUPTED` for Ctrl-C or Ctrl-D instead of an answer.
+    """
+    try:
+        return typer.confirm(question, err=True)
+    except typer.Abort:
+        err.print()  # the answer's line is not ended
+        advice = "Run it again, and answer `y` or `n`."
+        detail = f"not answered: {question}"
+        raise Failure(Cause.INTERRUPTED, detail, suggestion=advice) from None
+
+
 class LostApi(Failure):
     """Prefect's API failed while a flow ran or when it ended."""
 
@@ -198,8 +214,8 @@ def exit_on_failure(action: Callable[[], R], *, as_json: bool = False) -> R:
 
         cause = CAUSES.get(error.errno or 0, Cause.STORE_UNWRITABLE)
         leave(Failure(cause, str(error)), as_json=as_json)
-    except (KeyboardInterrupt, asyncio.CancelledError):
-        detail = "stopped by a signal; unfinished work is undone"
+    except (KeyboardInterrupt, asyncio.CancelledError) as error:
+        detail = str(error) or "stopped by a signal"
         leave(Failure(Cause.INTERRUPTED, detail), as_json=as_json)
 
 

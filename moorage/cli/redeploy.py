@@ -22,7 +22,7 @@ from moorage.cli.options import (
 )
 from moorage.cli.output import dump, err, print_answer, print_table, say, show_markdown
 from moorage.common.failures import Cause, ExitCode, Failure
-from moorage.operations.reconcile.actions import ActionOutcome
+from moorage.operations.reconcile.actions import ActionOutcome, exit_code_of
 from moorage.operations.redeploy.intent import HEADER, Answer, Redeployed, is_failure, row_of
 from moorage.operations.redeploy.selection import Selection, StopAt, WaveSize
 from moorage.reports.operations_report import RECONCILE_COLUMNS, reconcile_rows
@@ -192,7 +192,10 @@ def approve(
 
 
 def reconcile(fleet: FleetFile = None, dry_run: DryRun = False, as_json: AsJson = False) -> None:
-    """Repair dead, leftover or unreachable releases; show each action and its reason."""
+    """Repair dead, leftover or unreachable releases; show each action and its reason.
+
+    Exits with the code of the first repair that failed.
+    """
     hosts = fleet_of(fleet)
     if dry_run:
         ended = call_dry_run("plan_reconcile", hosts, as_json=as_json)
@@ -200,11 +203,13 @@ def reconcile(fleet: FleetFile = None, dry_run: DryRun = False, as_json: AsJson 
         ended = call_flow("reconcile_fleet", hosts, as_json=as_json)
     if as_json:
         content = {"outcome": ended.name.lower(), "message": ended.message}
-        return dump({**content, "actions": [_data(one) for one in ended.result]})
-    say(ended.message)
-    if ended.result:
-        print_table(RECONCILE_COLUMNS, reconcile_rows(ended.result))
-    return None
+        dump({**content, "actions": [_data(one) for one in ended.result]})
+    else:
+        say(ended.message)
+        if ended.result:
+            print_table(RECONCILE_COLUMNS, reconcile_rows(ended.result))
+    if code := exit_code_of(ended.result):
+        raise typer.Exit(code)
 
 
 def _data(one: ActionOutcome) -> dict[str, Any]:

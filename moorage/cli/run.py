@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 
 from moorage.adapters.engines.schemas import check_early
 from moorage.adapters.files.safe_files import expanded
-from moorage.adapters.files.specs import load_spec, validated_spec
+from moorage.adapters.files.specs import STDIN, load_spec, validated_spec
 from moorage.adapters.hosts.local_host import installed_program, nvidia_accelerators
 from moorage.adapters.system.settings import Settings
 from moorage.cli.any_model import AnyModel, source_named
@@ -50,8 +50,8 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run a model on this machine: one answer, a conversation, or a server; then leave nothing."""
-    if not serve:
-        prompt = prompt or read_prompt()
+    if not (serve or prompt):
+        prompt = read_prompt(answers_once=as_json, input_taken=Path(model) == STDIN)
     spec = spec_of(model, engine=engine, context=context, files=files)
     check_early(spec, Fleet(), Settings().root)
     _end_abandoned(as_json=as_json)

@@ -9,12 +9,11 @@ from textwrap import wrap
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING
 
-import typer
 from rich import progress
 from rich.console import Console, RenderableType
 from rich.markup import escape
 
-from moorage.cli.output import err
+from moorage.cli.output import confirm, err
 from moorage.common.units import human_bytes, human_seconds
 
 if TYPE_CHECKING:
@@ -123,7 +122,7 @@ class StepPrinter(progress.Progress):
             self.stop()
             try:
                 err.print(question.plan, markup=False, highlight=False)
-                approve = typer.confirm(f"Approve {', '.join(question.models)}?", err=True)
+                approve = confirm(f"Approve {', '.join(question.models)}?")
                 return Answer(approve=approve, note=f"by {command_line_user().account}")
             finally:
                 self.start()

@@ -43,6 +43,20 @@ def test_labels_are_written_into_the_record_without_a_flow_run_and_told(
         assert row.as_it_runs.spec.labels == {"tier": "gold"}
 
 
+def test_a_model_of_moorage_run_is_not_exported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
+        for name in ("run-tiny-0a1b2c", "tiny"):
+            spec = a_spec(name=name)
+            switch(ledger, started(ledger, spec), spec=spec)
+    done = CliRunner().invoke(app, ["export", "out", "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout) == {"files": ["out/tiny.yaml"]}
+
+
 def test_several_models_are_not_forced_by_deploy(tmp_path: Path) -> None:
     write_specs(tmp_path, [a_spec()], overwrite=False)
     done = CliRunner().invoke(app, ["deploy", str(tmp_path), "--force"])

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from moorage.cli.app import app
 from moorage.cli.conversation import Conversation, read_prompt, show, talk
 from moorage.common.failures import Cause, Failure
 from moorage.spec import Mode
@@ -120,14 +122,36 @@ def test_a_model_that_cannot_chat_says_what_it_is_for() -> None:
         Conversation(served, "http://127.0.0.1:9", "", 8)
 
 
-@pytest.mark.parametrize(("given", "prompt"), [("  hello \n", "hello"), ("", None)])
-def test_without_a_terminal_the_prompt_comes_from_standard_input(
-    monkeypatch: pytest.MonkeyPatch, given: str, prompt: str | None
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stdin", "once", "taken", "outcome"),
+    [
+        (io.StringIO("  hello \n"), False, False, "hello"),
+        (io.StringIO("  hello \n"), True, False, "hello"),
+        (Terminal(), False, False, ""),
+        (io.StringIO(), False, False, Failure),
+        (Terminal(), True, False, Failure),
+        (io.StringIO("name: tiny"), False, True, Failure),
+    ],
+)
+def test_a_prompt_comes_from_standard_input_or_from_a_talk(
+    monkeypatch: pytest.MonkeyPatch, stdin: io.StringIO, once: bool, taken: bool, outcome: object
 ) -> None:
-    monkeypatch.setattr(sys, "stdin", io.StringIO(given))
-    if prompt is not None:
-        assert read_prompt() == prompt
+    monkeypatch.setattr(sys, "stdin", stdin)
+    if isinstance(outcome, str):
+        assert read_prompt(answers_once=once, input_taken=taken) == outcome
         return
-    with pytest.raises(Failure) as caught:
-        read_prompt()
+    with pytest.raises(Failure, match="there is no prompt") as caught:
+        read_prompt(answers_once=once, input_taken=taken)
     assert caught.value.cause is Cause.BAD_SETTING
+
+
+def test_a_spec_on_standard_input_is_not_taken_for_the_prompt() -> None:
+    spec = "name: tiny\nsource: file:///nowhere\n"
+    done = CliRunner().invoke(app, ["run", "-", "--json"], input=spec)
+    assert done.exit_code == 2, done.output
+    assert "standard input is the spec" in json.loads(done.stdout)["error"]["detail"]

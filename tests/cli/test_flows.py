@@ -38,10 +38,10 @@ from moorage.adapters.system.settings import Settings
 from moorage.cli import flows
 from moorage.cli.app import app
 from moorage.cli.flows import run_flow
-from moorage.cli.options import existing
+from moorage.cli.options import existing, require_consent
 from moorage.cli.output import exit_on_failure
 from moorage.cli.step_printer import StepPrinter
-from moorage.common.failures import Failure
+from moorage.common.failures import Cause, Failure
 from moorage.operations.redeploy.intent import Answer, Question
 from moorage.releases.release import StepRecord
 from tests.waiting import PATIENCE_SECONDS
@@ -83,8 +83,19 @@ def test_whatever_a_library_makes_of_a_signal_it_is_an_interruption(
         except TerminationSignal:
             raise became("odd") from None
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt, match="unfinished work is undone"):
         run_flow(interrupted, FLOW, as_json=True)
+
+
+def test_only_an_interrupted_flow_is_said_to_undo_its_work(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def wait() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(SystemExit):
+        exit_on_failure(wait, as_json=True)
+    assert json.loads(capsys.readouterr().out)["error"]["detail"] == "stopped by a signal"
 
 
 async def losing_its_terminal() -> State[str]:
@@ -95,7 +106,7 @@ async def losing_its_terminal() -> State[str]:
 
 def test_a_closed_terminal_ends_a_flow_as_sigterm_does() -> None:
     before = signal.getsignal(signal.SIGHUP)
-    with pytest.raises(asyncio.CancelledError):
+    with pytest.raises(KeyboardInterrupt, match="unfinished work is undone"):
         run_flow(losing_its_terminal, FLOW, as_json=True)
     assert signal.getsignal(signal.SIGHUP) == before
 
@@ -200,13 +211,27 @@ def test_questions_that_come_at_once_are_asked_one_after_the_other(
 
     monkeypatch.setattr(sys, "stdin", Terminal())
     monkeypatch.setattr(sys, "stderr", Terminal())
-    monkeypatch.setattr("moorage.cli.step_printer.typer.confirm", confirm)
+    monkeypatch.setattr("moorage.cli.output.typer.confirm", confirm)
     printer, models = StepPrinter(Console(file=io.StringIO())), ("small", "prod", "other")
     questions = [QUESTION.model_copy(update={"models": (model,)}) for model in models]
     with ThreadPoolExecutor(len(models)) as pool:
         answers = list(pool.map(printer.ask, questions))
     assert sorted(prompts) == sorted(f"Approve {model}?" for model in models)
     assert [bool(one and one.approve) for one in answers] == [True, False, False]
+
+
+def test_a_question_that_is_left_is_an_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown, written = Terminal(), io.StringIO()
+    monkeypatch.setattr(sys, "stdin", Terminal())  # it has ended, as after Ctrl-D
+    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setattr(sys, "stdout", written)
+    with pytest.raises(Failure, match="not answered: Approve") as failure:
+        answer()
+    assert failure.value.cause is Cause.INTERRUPTED
+    with pytest.raises(Failure, match="not answered: Apply this"):
+        require_consent("Apply this?", yes=False, as_json=False)
+    assert "Apply this? [y/N]" in shown.getvalue()
+    assert not written.getvalue().strip()
 
 
 def test_where_nobody_is_there_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:

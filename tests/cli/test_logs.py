@@ -21,6 +21,7 @@ from moorage.placement.role import Role
 from moorage.releases.release import FailureRecord
 from moorage.releases.states import ReleaseState
 from tests.adapters.ledger.test_routes import started, switch
+from tests.builders import REVISION, a_spec, a_workload
 
 FIRST, SECOND = (f"moorage-tiny.v1-r{replica}-{Role.LEADER}" for replica in (0, 1))
 LINES = st.lists(st.sampled_from(["all slots are idle", "200 OK", ""]), max_size=8)
@@ -83,6 +84,38 @@ def test_an_engine_that_has_printed_nothing_yet_is_followed(
     switch(ledger, started(ledger))
     result = follow(monkeypatch, lambda: write(tmp_path, FIRST, "hello\n"), lambda: end(ledger))
     assert (result.exit_code, result.stdout) == (0, "hello\n")
+
+
+def test_a_model_that_is_still_deployed_is_followed_from_its_first_line(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = ledger.releases.begin(a_spec(), REVISION, "")
+
+    def start() -> None:
+        for state in (ReleaseState.SCHEDULED, ReleaseState.STARTING):
+            ledger.releases.move(release, state)
+        ledger.workloads.put(release, a_workload(FIRST, release=release))
+        write(tmp_path, FIRST, "loaded\n")
+
+    def fail() -> None:
+        ledger.workloads.drop(FIRST)
+        ledger.releases.fail(release, Cause.ENGINE_EXITED)
+
+    with ledger.locks.holding("tiny", wait_seconds=0, note="its flow"):
+        result = follow(monkeypatch, lambda: None, start, fail)
+    assert (result.exit_code, result.stdout) == (0, "loaded\n")
+    assert "tiny.v1 has no log yet: it is pending\n" in result.stderr
+    assert "tiny.v1 is error: its log has ended" in result.stderr
+
+
+def test_a_deploy_that_was_killed_before_its_launch_is_not_waited_for(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger.releases.begin(a_spec(), REVISION, "")
+    result = follow(monkeypatch)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "tiny.v1 has no log yet: it is pending; its flow has ended" in result.stderr
+    assert "tiny.v1 is pending: its flow has ended" in result.stderr
 
 
 def test_all_replicas_are_followed_and_named(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
@@ -95,6 +96,32 @@ def test_what_a_release_begins_to_need_stays(home: Path, source: str) -> None:
     assert [one["source"] for one in listed("prune", "--keep", "0", "--yes")] == ["hf://acme/new"]
 
 
+def test_a_model_that_stays_is_told_and_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    rename = os.rename
+
+    def refuse(path: str, to: str) -> None:
+        if "acme--old" in path:
+            raise OSError(errno.EROFS, "so")
+        rename(path, to)
+
+    monkeypatch.setattr(os, "rename", refuse)
+    done = run("prune", "--keep", "0", "--yes", "--json")
+    assert done.exit_code == 8, done.output
+    assert [one["source"] for one in json.loads(done.stdout)] == ["hf://acme/new"]
+    assert f"models/acme--old/{'o' * 40} stays on local: Read-only file system" in done.stderr
+
+
+def test_a_host_that_is_away_is_no_success_of_prune_either(home: Path) -> None:
+    fleet = with_an_absent_host(home)
+    done = run("prune", "--older-than", "30d", "--fleet", fleet)
+    assert done.exit_code == 0, done.output
+    done = run("prune", "--older-than", "30d", "--yes", "--fleet", fleet)
+    assert done.exit_code == 8, done.output
+    assert "skipped gone: " in done.output
+    assert "hf://acme/old" in done.output
+    assert [one["source"] for one in listed()] == ["hf://acme/new"]
+
+
 def test_damage_is_found_and_told(home: Path) -> None:
     (damaged,) = (home / "models" / "acme--new").glob("*/a.bin")
     assert run("verify").exit_code == 0
@@ -126,11 +153,16 @@ def test_options_count_before_the_command_too() -> None:
     assert "unknown host nowhere" in json.loads(done.output)["error"]["detail"]
 
 
-def test_a_host_that_is_away_keeps_nobody_from_verifying_the_others(home: Path) -> None:
+def with_an_absent_host(home: Path) -> str:
+    """A fleet file of this machine and a host that does not answer."""
     away = "{name: gone, address: 'tcp://127.0.0.1:9', bind: 192.0.2.1}"
     fleet = home.with_name("fleet.yaml")
     fleet.write_text(f"hosts: [{{name: local}}, {away}]\n")
-    done = run("verify", "--fleet", str(fleet))
+    return str(fleet)
+
+
+def test_a_host_that_is_away_keeps_nobody_from_verifying_the_others(home: Path) -> None:
+    done = run("verify", "--fleet", with_an_absent_host(home))
     assert done.exit_code == 8, done.output
     assert "skipped gone: " in done.output
     assert "acme--new" in done.output

@@ -80,6 +80,21 @@ def test_what_can_be_no_name_is_told_in_words(command: str, name: str) -> None:
     assert len(error["detail"]) < 200
 
 
+@pytest.mark.usefixtures("ledger")
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(("history",), ("show",), ("status",), ("endpoint",), ("diff",), ("chat", "hello")),
+        *(("retire",), ("key", "revoke"), ("key", "create")),
+    ],
+)
+def test_a_byte_that_is_no_text_is_no_damage_of_the_ledger(command: tuple[str, ...]) -> None:
+    at = 2 if command[0] == "key" else 1
+    error = refused(*command[:at], "caf\udce9", *command[at:])
+    assert error["cause"] in ("bad-setting", "unknown-release")
+    assert "udce9" in ascii(error["detail"])
+
+
 def test_a_model_of_the_hub_in_place_of_a_spec_is_told_how_to_get_one() -> None:
     assert (
         "`moorage init NAME Qwen/Qwen3-0.6B`" in refused("deploy", "Qwen/Qwen3-0.6B")["suggestion"]
@@ -99,6 +114,32 @@ def test_an_argument_is_refused_in_the_words_of_a_spec(words: str, told: str) ->
     done = CliRunner().invoke(app, words.split())
     assert done.exit_code == ExitCode.BAD_INPUT
     assert re.search(told, " ".join(done.output.replace("│", "").split())), done.output
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("status --no-such", "No such option"),
+        ("--no-such status", "No such option"),
+        ("no-such", "No such command 'no-such'"),
+        ("models no-such", "No such command 'no-such'"),
+        ("chat", "Missing argument"),
+        ("redeploy --at-once x", "Invalid value for '--at-once': found 'x'"),
+        ("engines install vlm", "found 'vlm'; allowed: auto, vllm"),
+        ("logs tiny", "No such option: --json"),
+    ],
+)
+def test_a_program_gets_a_wrong_command_line_as_data(words: str, told: str) -> None:
+    error = refused(*words.split())
+    assert (error["cause"], error["exit_code"]) == ("bad-setting", 2)
+    assert told in error["detail"]
+    assert "--help` lists" in error["suggestion"]
+
+
+def test_after_two_dashes_json_is_a_word_like_others() -> None:
+    done = CliRunner().invoke(app, ["no-such", "--", "--json"])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "No such command" in done.stderr
 
 
 def refused(*arguments: str) -> dict[str, Any]:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from prefect.client.schemas.objects import State
+from prefect.states import Failed
 
 from flows import reconcile_fleet as flow
+from moorage.common.failures import Cause, Failure
+from moorage.inventory.fleet import Fleet
 from moorage.operations.reconcile.actions import Action, ActionKind, ActionOutcome
+from tests.builders import a_release
 from tests.operations.reconcile.worlds import a_world
 
 
@@ -30,3 +35,19 @@ async def test_the_page_of_the_hosts_is_about_the_hosts_alone(
     await flow._publish(a_world(), [done] if acted else [])
     assert shown["reconcile-hosts"] == "1 host surveyed"
     assert ("reconcile" in shown) == acted
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(Failure(Cause.NO_FIT, "so"), 3), (ZeroDivisionError("so"), 1)]
+)
+async def test_a_deploy_in_place_of_a_release_that_fails_has_its_exit_code(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, code: int
+) -> None:
+    async def begin() -> State[Any]:
+        return Failed(message="so", data=error)
+
+    monkeypatch.setattr(flow, "count_replacement", lambda _: a_release())
+    monkeypatch.setattr(flow, "deployment", lambda *_: begin)
+    action = Action(kind=ActionKind.REPLACE, release="tiny.v1", reason="died")
+    ended = await flow._replace(action, Fleet())
+    assert (ended.done, ended.summary, ended.exit_code) == (False, "failed: so", code)

@@ -78,6 +78,25 @@ async def test_a_model_that_sleeps_is_compared_and_its_engines_need_not_answer(
     assert (found.release, found.action) == (release, OnDrift.REDEPLOY if moved else OnDrift.NEVER)
 
 
+ONE_SHOT = "run-llama-0a1b2c"
+
+
+@pytest.mark.parametrize(
+    ("names", "chosen"),
+    [((), []), (("run-*",), []), ((ONE_SHOT,), [ONE_SHOT]), (("*", ONE_SHOT), [ONE_SHOT])],
+)
+async def test_a_model_of_moorage_run_is_left_out_unless_it_is_named(
+    monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...], chosen: list[str]
+) -> None:
+    async def resolve(_: ModelSpec) -> SimpleNamespace:
+        return SimpleNamespace(revision=REVISION, pins=())
+
+    monkeypatch.setattr(redeploy_decisions, "resolve_untracked", resolve)
+    ran(S.STOPPING, S.ASLEEP, spec=a_spec(name=ONE_SHOT))
+    found = await find_intents(Selection(names=names), Fleet())
+    assert [one.spec.name for one in found] == chosen
+
+
 @pytest.mark.parametrize(
     ("cause", "branch", "action"),
     [

@@ -31,6 +31,8 @@ POLICY_FILE = "policy.yaml"
 OTHER_FILES = frozenset({FLEET_FILE, POLICY_FILE})
 """Files next to specs that are not specs."""
 
+NO_FILE = "there is no such file"
+
 STDIN = Path("-")
 """Path that stands for standard input."""
 
@@ -125,9 +127,9 @@ def _read(path: Path, cause: Cause) -> tuple[bytes, dict[str, Any]]:
         text = _read_input() if path == STDIN else read_small(path, LARGEST_TEXT)
         content = decode(text)
     except FileNotFoundError as error:
-        names = sorted(str(other) for other in path.parent.glob("*.yaml"))
+        names = sorted(str(other) for other in path.parent.glob("[!.]*.yaml"))
         others = f"Files in that folder: {', '.join(names[:10])}." if names else None
-        raise Failure(cause, f"{path}: there is no such file", suggestion=others) from error
+        raise Failure(cause, f"{path}: {NO_FILE}", suggestion=others) from error
     except OSError as error:
         raise invalid_file(cause, path, error.strerror or str(error)) from error
     except YamlError as error:
@@ -186,6 +188,7 @@ def load_specs(paths: Sequence[Path]) -> list[ModelSpec]:
     """
     specs: dict[str, tuple[Path, ModelSpec]] = {}
     problems: list[Problem] = []
+    missing: dict[Path, Failure] = {}
     files = (spec_files(path) if path.is_dir() else [path] for path in paths)
     for path in dict.fromkeys(chain.from_iterable(files)):
         try:
@@ -193,10 +196,16 @@ def load_specs(paths: Sequence[Path]) -> list[ModelSpec]:
         except InvalidFile as failure:
             problems += failure.problems
             continue
+        except Failure as failure:
+            missing[path] = failure
+            continue
         if spec.name in specs:
             message = f"{spec.name} is served by {specs[spec.name][0]} already"
             problems.append(Problem(file=str(path), path="name", found=spec.name, message=message))
         specs.setdefault(spec.name, (path, spec))
+    if len(missing) == 1 and not problems:
+        raise missing.popitem()[1]  # it names the files that are there
+    problems += [Problem(file=str(path), path="", found="", message=NO_FILE) for path in missing]
     if problems:
         raise InvalidFile(Cause.BAD_SPEC, problems)
     return [spec for _, spec in specs.values()]
@@ -209,15 +218,38 @@ def spec_names(folder: Path) -> list[str]:
 
 
 def spec_files(folder: Path) -> list[Path]:
-    """Files of a folder whose names mark them as specs, in order."""
+    """Files of a folder whose names mark them as specs, in order.
+
+    Hidden files are none: editors and file systems leave `.#a.yaml` and `._a.yaml` next to a spec.
+    """
     inside = (one for one in sorted(folder.iterdir()) if one.suffix in ENDINGS)
-    return [one for one in inside if one.name not in OTHER_FILES]
+    return [one for one in inside if one.name not in OTHER_FILES and not one.name.startswith(".")]
 
 
 def load_hosts(fleet: Path | None, paths: Sequence[Path]) -> Fleet:
-    """Read the fleet from the named file, otherwise from the folder of the first spec."""
-    first = paths[0]
-    return load_fleet(fleet, first / FLEET_FILE if first.is_dir() else first)
+    """Read the fleet from the named file, otherwise from the folders of the specs.
+
+    Raises:
+        Failure: `BAD_FLEET`, also when two folders have different fleets.
+    """
+    if fleet:
+        return load_fleet(fleet)
+    folders = (path if path.is_dir() else path.parent for path in paths)
+    first, *others = dict.fromkeys(folder / FLEET_FILE for folder in folders)
+    hosts = load_fleet(None, first)
+    for other in others:
+        if load_fleet(None, other) != hosts:
+            raise Failure(
+                Cause.BAD_FLEET,
+                f"found two fleets: {_fleet_name(first)} and {_fleet_name(other)}",
+                suggestion="Name the fleet of all these models with `--fleet FILE`, or deploy each"
+                " folder by itself.",
+            )
+    return hosts
+
+
+def _fleet_name(file: Path) -> str:
+    return str(file) if file.exists() else f"this machine, since there is no {file}"
 
 
 def write_specs(folder: Path, specs: Sequence[ModelSpec], *, overwrite: bool) -> list[Path]:

@@ -27,6 +27,9 @@ POLL_SECONDS = (0.001, 0.01)
 MOST_ROWS = 3
 """How many undecodable rows of a table a failure names."""
 
+CONTEXT = 30
+"""Characters that a failure shows before and after the one that cannot be written."""
+
 NEWER = "Use the newer moorage that has migrated this ledger, or restore a backup from before with"
 OLDER = (
     "Use the version that the others use, or migrate it with `moorage ledger migrate`: then older"
@@ -190,11 +193,23 @@ def _failures(engine: Engine, *, only_reads: bool) -> Iterator[None]:
         if MALFORMED in str(getattr(error, "orig", "")):  # in a stored row, not in a new one
             raise unreadable(error, shown_url(engine.url), _undecodable(engine)) from error
         raise trouble(error, shown_url(engine.url)) from error
+    except UnicodeEncodeError as error:  # of a value that is asked for or written
+        raise _no_text(error) from error
     except UNDECODABLE as error:
         rows = _undecodable(engine)
         if rows or only_reads or isinstance(error, JSONDecodeError | UnicodeDecodeError):
             raise unreadable(error, shown_url(engine.url), rows) from error
         raise  # an error of moorage, not of the ledger
+
+
+def _no_text(error: UnicodeEncodeError) -> Failure:
+    """The failure for a value with a surrogate, as Python reads a byte that is no UTF-8."""
+    found = ascii(error.object[max(0, error.start - CONTEXT) : error.end + CONTEXT])
+    return Failure(
+        Cause.BAD_SETTING,
+        f"found {found}; allowed: text in UTF-8",
+        suggestion="Type the name or text again, in UTF-8.",
+    )
 
 
 def _undecodable(engine: Engine) -> tuple[str, ...]:

@@ -43,8 +43,13 @@ ANSWERS: dict[str, Any] = {
     "list": list[dict[str, Any]],
     "caches": list[dict[str, Any]],
     "verify": dict[str, list[str]],
+    "hide": dict[str, str],
+    "remove": dict[str, str],
 }
 """Types of the answers to actions; all others answer with paths."""
+
+OLDER_FIRST = "an older copy of it was removed first; prune again"
+"""Why a model stays that was downloaded again after a killed call had hidden it."""
 
 ENDED = {"exited", "dead", "removing"}
 """States of containers that no longer need their mounts; a paused container may continue."""
@@ -238,7 +243,10 @@ def stores_of(fleet: Fleet, settings: Settings) -> tuple[Store, ...]:
 
 
 def prune(
-    store: Store, going: Sequence[Stored], needs_now: Callable[[], Sequence[Need]]
+    store: Store,
+    going: Sequence[Stored],
+    needs_now: Callable[[], Sequence[Need]],
+    notify: Callable[[Stored, str], object] = lambda *_: None,
 ) -> tuple[Stored, ...]:
     """Remove models from a store, and return them; a model that is needed by now stays.
 
@@ -247,12 +255,23 @@ def prune(
 
     A killed call may have left a hidden model that was downloaded again since. Then only the hidden
     one is removed.
+
+    Args:
+        notify: Called with each model that stays, and why.
     """
     hidden = {one.path: one for one in going if one.state == StoredState.GOING}
-    whole = {one.path + keeper.GOING: one for one in going if one.state != StoredState.GOING}
-    paths = [one.path for one in whole.values()]
-    hidden |= {path: whole[path] for path in store.ask("hide", paths) if path in whole}
-    kept = hidden.keys() & {one.path for one in store.stored(needs_now()) if one.used_by}
+    whole = {one.path: one for one in going if one.state != StoredState.GOING}
+    tried = dict[str, str](store.ask("hide", list(whole)))
+    for path, one in whole.items():
+        if why := tried.get(path):
+            notify(one, OLDER_FIRST if path + keeper.GOING in hidden else why)
+        elif path in tried:
+            hidden[path + keeper.GOING] = one
+    users = {one.path: one.used_by for one in store.stored(needs_now()) if one.used_by}
+    kept = hidden.keys() & users.keys()
     store.ask("restore", sorted(kept))
-    left = store.ask("remove", sorted(hidden.keys() - kept))
-    return tuple(one for path, one in hidden.items() if path not in kept.union(left))
+    left = dict[str, str](store.ask("remove", sorted(hidden.keys() - kept)))
+    stays = {path: f"{', '.join(users[path])} needs it by now" for path in kept} | left
+    for path in stays.keys() & hidden.keys():
+        notify(hidden[path], stays[path])
+    return tuple(one for path, one in hidden.items() if path not in stays)

@@ -6,6 +6,7 @@ more whether it is used.
 """
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -87,21 +88,30 @@ def verify(store: str, paths: list[str]) -> dict[str, list[str]]:
     return found
 
 
-def hide(store: str, paths: list[str]) -> list[str]:
-    """Hide models; gives the hidden paths of those that were there and not hidden before."""
-    return [path + GOING for path in paths if _rename(store, path, path + GOING)]
+def hide(store: str, paths: list[str]) -> dict[str, str]:
+    """Hide models; gives, for each that is there, why it could not be hidden: empty = it is."""
+    codes = {path: _rename(store, path, path + GOING) for path in paths}
+    there = {path: code for path, code in codes.items() if code != errno.ENOENT}
+    return {path: os.strerror(code) if code else "" for path, code in there.items()}
 
 
 def restore(store: str, paths: list[str]) -> list[str]:
     """Unhide models, unless they were staged again meanwhile."""
-    return [path for path in paths if _rename(store, path, path.removesuffix(GOING))]
+    return [path for path in paths if not _rename(store, path, path.removesuffix(GOING))]
 
 
-def remove(store: str, paths: list[str]) -> list[str]:
-    """Remove hidden models; gives what could not be removed."""
+def remove(store: str, paths: list[str]) -> dict[str, str]:
+    """Remove hidden models; gives, for each that is still there, why."""
+    left = {}
     for path in paths:
         shutil.rmtree(os.path.join(store, path), ignore_errors=True)
-    return [path for path in paths if os.path.exists(os.path.join(store, path))]
+        try:
+            shutil.rmtree(os.path.join(store, path))  # fails on what could not be removed
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            left[path] = str(error.strerror)
+    return left
 
 
 ACTIONS: dict[str, Callable[[str, list[str]], Any]] = {
@@ -167,9 +177,10 @@ def _names(folder: str) -> list[str]:
     return []
 
 
-def _rename(store: str, path: str, to: str) -> bool:
+def _rename(store: str, path: str, to: str) -> int:
+    """Rename a directory; gives the number of the error, 0 = none."""
     try:
         os.rename(os.path.join(store, path), os.path.join(store, to))
-    except OSError:
-        return False
-    return True
+    except OSError as error:
+        return error.errno or errno.EIO
+    return 0

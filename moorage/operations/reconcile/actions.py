@@ -1,5 +1,6 @@
 """The actions of reconciling, each with its reason, and their outcomes."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -64,17 +65,30 @@ class Action(Value):
 
 
 class ActionOutcome(Value):
-    """The result of an action; `done` is False if it failed or its decision no longer held."""
+    """The result of an action; `done` is False if it failed or its decision no longer held.
+
+    Attributes:
+        exit_code: Exit code of the failure's class; 0 = no failure.
+    """
 
     action: Action
     done: bool = True
     summary: str = ""
     cause: Cause | None = None
+    exit_code: int = 0
 
     @property
     def needs_files(self) -> bool:
         """Whether a restart found its model gone from the host, which only a deploy brings back."""
         return self.action.kind == ActionKind.RESTART and self.cause is Cause.PLACE_GONE
+
+
+def exit_code_of(outcomes: Iterable[ActionOutcome]) -> int:
+    """The exit code of the first failure; 0 = none.
+
+    A restart without its files is none: a deploy takes its place, which has its own outcome.
+    """
+    return next((one.exit_code for one in outcomes if one.exit_code and not one.needs_files), 0)
 
 
 FIRST_SECONDS, LONGEST_SECONDS = 10.0, 300.0

@@ -13,6 +13,7 @@ from moorage.adapters.files.specs import (
     STDIN,
     InvalidFile,
     load_fleet,
+    load_hosts,
     load_spec,
     load_specs,
     spec_text,
@@ -301,8 +302,9 @@ def test_a_fleet_is_copied_with_its_comments(tmp_path: Path) -> None:
 
 
 def test_the_specs_of_a_folder_come_in_the_order_of_their_names(tmp_path: Path) -> None:
-    for name in ("b.yaml", "a.yml", "c.txt", "fleet.yaml", "policy.yaml"):
+    for name in ("b.yaml", "a.yml", "c.txt", "fleet.yaml", "policy.yaml", "._b.yaml"):
         (tmp_path / name).write_text(f"name: of-{name}\nsource: hf://org/tiny\n")
+    (tmp_path / ".#b.yaml").symlink_to("ann@desk.4711:1700000000")  # Emacs edits b.yaml
     assert [spec.name for spec in load_specs([tmp_path])] == ["of-a.yml", "of-b.yaml"]
     both = [tmp_path / "b.yaml", tmp_path]
     assert [spec.name for spec in load_specs(both)] == ["of-b.yaml", "of-a.yml"]
@@ -330,5 +332,37 @@ def test_a_file_that_cannot_be_read_hides_no_mistake_of_the_others(tmp_path: Pat
     for name, content in wrong.items():
         (tmp_path / f"{name}.yaml").write_bytes(content)
     with pytest.raises(InvalidFile) as refused:
-        load_specs([tmp_path])
-    assert {Path(problem.file).stem for problem in refused.value.problems} == set(wrong)
+        load_specs([tmp_path / "missing.yaml", tmp_path])
+    found = {Path(problem.file).stem for problem in refused.value.problems}
+    assert found == {*wrong, "missing"}
+    with pytest.raises(InvalidFile, match=r"one\.yaml: there is no such file\n.*two\.yaml: there"):
+        load_specs([tmp_path / "one.yaml", tmp_path / "two.yaml"])
+
+
+@pytest.mark.parametrize(
+    ("fleets", "refused"),
+    [
+        ({"a": "w1", "b": "w1"}, ""),
+        ({}, ""),
+        ({"a": "w1", "b": "w2"}, r"found two fleets: .*/a/fleet\.yaml and .*/b/fleet\.yaml"),
+        ({"a": "w1"}, r"two fleets: .*/a/fleet\.yaml and this machine, since there is no .*/b/fl"),
+        ({"b": "w2"}, r"two fleets: this machine, since there is no .*/a/fleet\.yaml and .*/b/fl"),
+    ],
+)
+def test_models_of_several_folders_share_one_fleet(
+    tmp_path: Path, fleets: dict[str, str], refused: str
+) -> None:
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    for name, host in fleets.items():
+        (tmp_path / name / FLEET_FILE).write_text(f"hosts: [{{name: {host}}}]\n")
+    (tmp_path / "own.yaml").write_text("hosts: [{name: w3}]\n")
+    paths = [tmp_path / "a" / "one.yaml", tmp_path / "b"]
+    assert [one.name for one in load_hosts(tmp_path / "own.yaml", paths).hosts] == ["w3"]
+    if not refused:
+        assert load_hosts(None, paths) == load_fleet(None, paths[0])
+        return
+    with pytest.raises(Failure, match=refused) as failure:
+        load_hosts(None, paths)
+    assert failure.value.cause is Cause.BAD_FLEET
+    assert "--fleet" in failure.value.suggestion

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +17,14 @@ from moorage.adapters.sources.store import Manifest, ModelStore
 from moorage.adapters.system.settings import Settings
 from moorage.adapters.transfer import bundle, file_checks, store_cleanup
 from moorage.adapters.transfer import store_program as keeper
-from moorage.adapters.transfer.store_cleanup import OwnStore, RemoteStore, Store, prune, stores_of
+from moorage.adapters.transfer.store_cleanup import (
+    OLDER_FIRST,
+    OwnStore,
+    RemoteStore,
+    Store,
+    prune,
+    stores_of,
+)
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.clusters import RayCluster
 from moorage.inventory.fleet import Fleet, Host
@@ -157,8 +166,10 @@ def test_only_what_is_gone_counts_as_removed(store: OwnStore, place: Path) -> No
     hidden = place.with_name(f"{COMMIT}.going")
     hidden.mkdir()
     (hidden / "a.bin").write_bytes(b"123")
-    (removed,) = prune(store, store.stored(())[::-1], lambda: ())
+    stays: list[tuple[Stored, str]] = []
+    (removed,) = prune(store, store.stored(())[::-1], lambda: (), lambda *one: stays.append(one))
     assert (removed.state, removed.bytes) == (StoredState.GOING, 3)
+    assert [(one.state, why) for one, why in stays] == [(StoredState.COMPLETE, OLDER_FIRST)]
     assert not hidden.exists()
     assert (place / "a.bin").exists()
     (removed,) = prune(store, store.stored(()), lambda: ())
@@ -167,8 +178,24 @@ def test_only_what_is_gone_counts_as_removed(store: OwnStore, place: Path) -> No
 
 def test_what_somebody_began_to_need_meanwhile_stays(store: OwnStore, place: Path) -> None:
     need = Need(release="tiny.v2", folder=FOLDER)
-    assert prune(store, store.stored(()), lambda: (need,)) == ()
+    reasons: list[str] = []
+    assert prune(store, store.stored(()), lambda: (need,), lambda _, why: reasons.append(why)) == ()
     assert (place / "a.bin").read_bytes() == b"hello"
+    assert reasons == ["tiny.v2 needs it by now"]
+
+
+@pytest.mark.parametrize("refused", ["rename", "rmdir"])
+def test_what_cannot_be_removed_stays_for_a_reason(
+    store: OwnStore, monkeypatch: pytest.MonkeyPatch, refused: str
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    reasons: list[str] = []
+    monkeypatch.setattr(os, refused, refuse)
+    assert prune(store, store.stored(()), lambda: (), lambda _, why: reasons.append(why)) == ()
+    assert reasons == ["Permission denied"]
+    assert [one.revision for one in store.stored(())] == [COMMIT]
 
 
 def test_what_is_being_downloaded_is_used(tmp_path: Path, store: OwnStore) -> None:
@@ -188,7 +215,7 @@ def test_nonsense_of_a_host_about_its_store_is_a_failure(
     monkeypatch.setattr(store_cleanup, "helper_image_on", lambda *_: "helper:1")
     host = Host(name="gpu-1", address="ssh://gpu-1", bind="10.0.0.1", store="/srv/models")
     store = RemoteStore(host, Fleet(hosts=(host,)))
-    for ask in (lambda: Store.stored(store, ()), store.caches, lambda: store.ask("hide", ["a"])):
+    for ask in (lambda: Store.stored(store, ()), store.caches, lambda: store.ask("restore", ["a"])):
         with pytest.raises(Failure, match="its helper answers nonsense") as caught:
             ask()
         assert caught.value.cause is Cause.RUNTIME_UNAVAILABLE
