@@ -116,6 +116,12 @@ class Split(StrEnum):
     SKIPPED = "skipped"
 
 
+EMBEDDINGS = (
+    *("embed_tokens", "wte", "word_embeddings", "embeddings", "embedding", "tok_embeddings"),
+    "embed_in",
+)
+"""Names of the table with a row for each token of the vocabulary."""
+
 MODULES: dict[str, Split] = {
     **dict.fromkeys(("gate_proj", "up_proj", "w1", "w3", "gate_up_proj", "v1"), Split.COLUMN),
     **dict.fromkeys(("q_proj", "query", "wq", "q_b_proj", "kv_b_proj"), Split.COLUMN),
@@ -131,8 +137,7 @@ MODULES: dict[str, Split] = {
     "output_linear": Split.ROW,
     **dict.fromkeys(("k_proj", "v_proj", "key", "value", "wk", "wv"), Split.KV),
     **dict.fromkeys(("qkv_proj", "query_key_value", "c_attn", "Wqkv", "wqkv"), Split.QKV),
-    **dict.fromkeys(("embed_tokens", "wte", "word_embeddings", "embeddings"), Split.VOCABULARY),
-    **dict.fromkeys(("embedding", "tok_embeddings", "embed_in"), Split.VOCABULARY),
+    **dict.fromkeys(EMBEDDINGS, Split.VOCABULARY),
     **dict.fromkeys(("token_type_embeddings", "position_embeddings"), Split.VOCABULARY),
     "embed_tokens_per_layer": Split.VOCABULARY,
     **dict.fromkeys(("lm_head", "embed_out", "output_layer", "output"), Split.VOCABULARY),

@@ -20,7 +20,14 @@ from moorage.memory.facts import Facts
 from moorage.memory.options import MemorySettings
 from moorage.memory.parameters import Kind, created_dtype, created_with
 from moorage.memory.refusal import unknown
-from moorage.memory.sharding import EXPERT, Split, TensorName, parse_name, split_of
+from moorage.memory.sharding import (
+    EMBEDDINGS,
+    EXPERT,
+    Split,
+    TensorName,
+    parse_name,
+    split_of,
+)
 from moorage.memory.shares import rank_elements
 from moorage.models.source import TensorHeader
 
@@ -111,6 +118,21 @@ class Tensors:
         if self._kinds is None:
             self._kinds = _count(facts, self.headers)
         return self._kinds
+
+
+def vocabulary_rows(tensors: Mapping[str, TensorHeader]) -> int:
+    """Rows of the embedding of tokens; 0 = none is found.
+
+    vLLM loads an embedding only if it has as many rows as the configuration's vocabulary
+    (`vocab_parallel_embedding.py`).
+    """
+    names = (text for text in tensors if text.removesuffix(".weight").endswith(EMBEDDINGS))
+    found = ((parse_name(text), tensors[text].shape) for text in names)
+    return next((shape[0] for name, shape in found if shape and _is_embedding(name)), 0)
+
+
+def _is_embedding(name: TensorName) -> bool:
+    return name.last in EMBEDDINGS and not name.tower and split_of(name, "") is Split.VOCABULARY
 
 
 def stage_weights(

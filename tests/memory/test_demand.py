@@ -399,9 +399,21 @@ def test_a_context_beyond_the_models_is_counted_where_vllm_is_told_to_take_it() 
     assert need.term("kv_cache").bytes == (200_000 + 16) * 32 * 8 * 128 * 2 * 2  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("name", ["gemma-3-27b-text", "llama-3.1-8b", "qwen3-next-80b-a3b"])
+def test_a_vocabulary_that_is_not_stated_has_a_row_for_each_token(name: str) -> None:
+    config, headers = known(name)
+    silent = {key: value for key, value in config.items() if key != "vocab_size"}
+    options = MemoryOptions.model_validate({"lora": {}})
+    found = needed(MemoryModel(silent, headers, options), tensor=2)
+    assert found == needed(with_options(name, lora={}), tensor=2)
+
+
 def test_what_cannot_be_estimated_can_be_stated() -> None:
-    config, headers = known("llama-3.1-8b")
+    config, known_headers = known("llama-3.1-8b")
     config = {key: value for key, value in config.items() if key != "vocab_size"}
+    headers = TensorHeaders(
+        (n, h.dtype, h.shape) for n, h in known_headers.items() if "embed_tokens" not in n
+    )
     found = refusal(MemoryModel(config, headers, MemoryOptions()))
     assert found.note == (
         "no estimate of activation: the configuration does not say `vocab_size`;"
