@@ -13,8 +13,15 @@ LEAVES = (
     *("weight_scale", "weight_packed", "weight_zero_point", "weight_shape", "weight_g_idx"),
     *("input_scale", "k_scale", "v_scale", "input_zero_point", "weight_global_scale"),
     *("weight_scale_2", "input_global_scale", "q_scale", "output_scale", "gamma", "beta"),
+    *("q_zero_point", "k_zero_point", "v_zero_point"),
 )
 """Last parts of tensor names that are parameters of the module named before them."""
+
+OTHER_LEAVES = {
+    **dict.fromkeys(("activation_scale", "qscale_act"), "input_scale"),
+    "qscale_weight": "weight_scale",
+}
+"""Mistral's names of such parts, and vLLM's (`mistral.py`, `mistral3.py`)."""
 
 LAYER = re.compile(r"(?:^|\.)(?:layers|h|blocks|layer)\.(\d+)\.")
 TOWER = re.compile(
@@ -82,6 +89,7 @@ def parse_name(name: str) -> TensorName:
         leaf = FUSED_LEAVES.get(fused[2] or "", "weight")
         return TensorName(_index(layer), plain[: fused.end(1)], leaf, expert=True, stacked=True)
     module, _, leaf = plain.rpartition(".")
+    leaf = OTHER_LEAVES.get(leaf, leaf)
     if leaf not in LEAVES:
         module, leaf = plain, ""
     stacked = module.endswith(EXPERT_LINEARS)

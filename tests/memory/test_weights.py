@@ -235,3 +235,22 @@ def test_layers_and_experts_that_the_model_does_not_have_are_left_out() -> None:
         "mtp.fc.weight": ("BF16", (64, 64)),
     }
     assert weigh(tensors) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "size"),
+    [
+        (LAYER + "self_attn.k_scale", (1,), 4),
+        (LAYER + "self_attn.v_scale", (4,), 16),
+        (LAYER + "self_attn.k_zero_point", (1,), 2),
+        (LAYER + "self_attn.q_proj.activation_scale", (), 4),
+        ("layers.0.attention.wq.qscale_act", (), 4),
+        ("layers.0.attention.wo.qscale_weight", (1,), 4),
+        (LAYER + "self_attn.mystery", (1,), 2),
+        ("lm_head.input_scale", (1,), 4),
+    ],
+)
+def test_a_scale_for_a_whole_tensor_is_on_every_rank(
+    name: str, shape: tuple[int, ...], size: int
+) -> None:
+    assert weigh({name: ("BF16", shape)}, tp=2) == size
