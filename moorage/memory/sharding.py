@@ -218,8 +218,8 @@ NORM = re.compile(r"(?i)norm|^ln_|_ln$|^ln$")
 MASKS = re.compile(r"(?:^|\.)(?:attn|attention|rotary_emb)\.(?:bias|masked_bias|inv_freq)$")
 """Buffers in old checkpoints, which vLLM computes itself."""
 
-SKIPPED_TOWER_PART = re.compile(r"vision_(?:tower|model)\.head\.")
-"""The pooling head of a SigLIP tower."""
+SKIPPED_PARTS = re.compile(r"vision_(?:tower|model)\.head\.|^(?:talker|token2wav|code2wav)\.")
+"""The pooling head of a SigLIP tower, and the parts of a model that speak."""
 
 
 def split_of(name: TensorName, model_type: str) -> Split | None:
@@ -227,7 +227,7 @@ def split_of(name: TensorName, model_type: str) -> Split | None:
     if MASKS.search(f"{name.module}.{name.leaf}".rstrip(".")) or "rotary_emb" in name.module:
         return Split.SKIPPED
     own = TOWER_MODULES if name.tower else SPLITS_BY_TYPE.get(model_type, {})
-    if SKIPPED_TOWER_PART.search(name.module):
+    if SKIPPED_PARTS.search(name.module):
         return Split.SKIPPED
     for key in (name.last_two, name.last):
         if split := own.get(key) or MODULES.get(key):

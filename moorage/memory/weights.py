@@ -4,6 +4,7 @@ Source: the constructors in `model_executor/models/`, `make_layers` and `PPMissi
 `create_weights` of `model_executor/layers/quantization/`.
 """
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import ceil
@@ -151,9 +152,9 @@ def stage_weights(
     headless = tied or _is_headless(facts, settings)
     totals = [0] * len(stages)
     for kind, count in counts.items():
-        split = split_of(kind.name, facts.model_type)
-        if split is Split.SKIPPED or (headless and kind.name.last in HEADS):
+        if headless and kind.name.last in HEADS:
             continue
+        split = split_of(kind.name, facts.model_type)
         if settings.whole_towers and kind.name.tower:
             split = Split.WHOLE
         size = size_of(created_dtype(facts, kind, dtype, packed))
@@ -169,9 +170,8 @@ def predictor_weights(facts: Facts, tensors: Tensors, settings: MemorySettings, 
     packed = any(kind.name.leaf == "weight_packed" for kind in counts)
     for kind, count in counts.items():
         split = split_of(kind.name, facts.model_type) or Split.WHOLE
-        if split is not Split.SKIPPED:
-            size = size_of(created_dtype(facts, kind, dtype, packed))
-            total += ceil(count * rank_elements(facts, kind, split, settings) * size)
+        size = size_of(created_dtype(facts, kind, dtype, packed))
+        total += ceil(count * rank_elements(facts, kind, split, settings) * size)
     return total
 
 
@@ -189,6 +189,8 @@ def _count(
     for kind, number in found.items():
         name = kind.name
         if name.leaf in unused or (name.leaf in MERGED_LEAVES and name.last in MERGED_AWAY):
+            continue
+        if split_of(name, facts.model_type) is Split.SKIPPED:
             continue
         drafts = _drafts(name, layers)
         if drafts or _is_created(facts, name):
@@ -215,10 +217,14 @@ def _without_experts(
     return found
 
 
+DRAFTING = re.compile(r"(?:^|\.)mtp[._]")
+"""Matches the modules of layers that draft."""
+
+
 def _drafts(name: TensorName, layers: int) -> bool:
     """Whether it belongs to layers for speculative decoding, created only if they draft."""
     beyond = name.layer is not None and name.layer >= layers and "encoder" not in name.module
-    return beyond or name.module.startswith("mtp.") or ".mtp." in name.module
+    return beyond or DRAFTING.search(name.module) is not None
 
 
 def _is_created(facts: Facts, name: TensorName) -> bool:

@@ -233,6 +233,9 @@ def test_layers_and_experts_that_the_model_does_not_have_are_left_out() -> None:
         "model.layers.2.mlp.up_proj.weight": ("BF16", (64, 64)),
         LAYER + "mlp.experts.4.up_proj.weight": ("BF16", (64, 64)),
         "mtp.fc.weight": ("BF16", (64, 64)),
+        "model.mtp_layers.0.mlp.up_proj.weight": ("BF16", (64, 64)),
+        "model.mtp_emb_norm.0.weight": ("BF16", (64,)),
+        "talker.model.layers.0.mlp.up_proj.weight": ("BF16", (64, 64)),
     }
     assert weigh(tensors) == 0
 
