@@ -18,7 +18,7 @@ from moorage.memory.predict import exact_prediction
 from moorage.memory.refusal import caught, rejected, unknown
 from moorage.memory.sglang_cache import bytes_for_states
 from moorage.memory.sharding import parse_name
-from moorage.memory.weights import Tensors, predictor_weights
+from moorage.memory.weights import Tensors, predictor_weights, without_rule
 from moorage.models.config import Config
 from moorage.models.source import TensorHeader, WeightSummary
 
@@ -30,7 +30,7 @@ class RankWeights(Value):
         stages: Bytes on each pipeline stage.
         adapters: Bytes of the buffers for LoRA adapters on each stage.
         predictor: Bytes of the layers that draft, if the model drafts with layers of its own.
-        exact: Whether `stages` follow from tensor headers.
+        exact: Whether `stages` follow from tensor headers by the rules.
         adapters_exact: Whether `adapters` do; buffers of experts depend on how vLLM merges experts.
     """
 
@@ -80,24 +80,34 @@ class Scale:
 
     def _weigh(self, settings: MemorySettings) -> RankWeights:
         facts, lora, headers = Facts(self._config), self._options.lora, self._tensors.headers
-        tensor, data = settings.tensor_parallel_size, settings.data_parallel_size
-        pipeline = settings.pipeline_parallel_size
+        tensor, pipeline = settings.tensor_parallel_size, settings.pipeline_parallel_size
+        guessed = ""
         if headers:
             found = exact_prediction(self._config, self._tensors, settings)
             stages = tuple(stage.weight_bytes for stage in found.stages)
-            ranks = f" over {tensor} ranks" if tensor > 1 else ""
-            ranks += f", experts over {tensor * data}" if data > 1 and facts.experts else ""
-            reason = f"{len(headers)} tensors{ranks}"
+            guessed = without_rule(facts, self._tensors, settings)
+            reason = self._reason(facts, settings, guessed)
         else:
             stages, reason = self._stages_of_files(facts, tensor, pipeline)
         return RankWeights(
             stages=stages,
             adapters=lora_bytes(facts, headers, lora, tensor, pipeline),
-            exact=bool(headers),
+            exact=bool(headers) and not guessed,
             adapters_exact=not facts.experts,
             reason=reason,
             predictor=self._predictor(facts, settings),
         )
+
+    def _reason(self, facts: Facts, settings: MemorySettings, guessed: str) -> str:
+        tensor, data = settings.tensor_parallel_size, settings.data_parallel_size
+        reason = f"{len(self._tensors.headers)} tensors"
+        if tensor > 1:
+            reason += f" over {tensor} ranks"
+        if data > 1 and facts.experts:
+            reason += f", experts over {tensor * data}"
+        if guessed:
+            reason += f"; {guessed} counts whole, because how it is split is not known"
+        return reason
 
     def _predictor(self, facts: Facts, settings: MemorySettings) -> int:
         draft = self._options.draft

@@ -27,7 +27,7 @@ LAYER = re.compile(r"(?:^|\.)(?:layers|h|blocks|layer)\.(\d+)\.")
 TOWER = re.compile(
     r"(?:^|\.)(?:visual|vision_tower|vision_model|vision_encoder|vision_embedder|vit|audio_tower"
     r"|audio_encoder|audio_model|multi_modal_projector|embed_vision|embed_audio|mm_projector"
-    r"|vision_embed_tokens|connector)\."
+    r"|vision_embed_tokens|connector)\.|^mlp1\."
 )
 """Encoders of images and sound, and the layers that join them to the language model."""
 
@@ -170,21 +170,23 @@ MODULES: dict[str, Split] = {
     **dict.fromkeys(("inv_freq", "masked_bias", "position_ids"), Split.SKIPPED),
     **dict.fromkeys(("shared_head.head", "mlp.act_fn", "act_fn.eps"), Split.SKIPPED),
     **dict.fromkeys(("lm_head.dense", "lm_head.layer_norm", "lm_head.norm"), Split.SKIPPED),
-    **dict.fromkeys(("f_a_proj", "g_a_proj"), Split.WHOLE),
+    **dict.fromkeys(("f_a_proj", "g_a_proj", "fc1_latent_proj", "fc2_latent_proj"), Split.WHOLE),
     **dict.fromkeys(("f_b_proj", "g_b_proj"), Split.COLUMN),
 }
 """Splits by the last name, or the last two names, of a module."""
 
 TOWER_MODULES: dict[str, Split] = {
     **dict.fromkeys(("qkv", "linear_fc1", "merger.mlp", "fc1", "gate_proj"), Split.COLUMN),
-    **dict.fromkeys(("k_proj", "v_proj", "q_proj", "up_proj"), Split.COLUMN),
-    **dict.fromkeys(("merger.proj", "linear_1"), Split.COLUMN),
+    **dict.fromkeys(("k_proj", "v_proj", "q_proj", "up_proj", "wqkv"), Split.COLUMN),
+    **dict.fromkeys(("merger.proj", "linear_1", "mlp.fc0"), Split.COLUMN),
     **dict.fromkeys(("linear_2", "projection_layer"), Split.ROW),
     **dict.fromkeys(("downsample", "projection", "cls_token", "class_embedding"), Split.WHOLE),
     **dict.fromkeys(("lambda_1", "lambda_2", "position_embeddings"), Split.WHOLE),
     **dict.fromkeys(("attn.proj", "linear_fc2", "out_proj", "fc2", "down_proj"), Split.ROW),
     **dict.fromkeys(("patch_embed.proj", "pos_embed", "patch_embedding"), Split.WHOLE),
     **dict.fromkeys(("position_embedding", "mm_input_projection_weight"), Split.WHOLE),
+    **dict.fromkeys(("patch_embed.pos_emb", "mm_projector.proj", "mlp1"), Split.WHOLE),
+    **dict.fromkeys(("ls1", "ls2"), Split.WHOLE),
     **dict.fromkeys(("positional_embedding_vlm", "position_embedding_table"), Split.WHOLE),
     **dict.fromkeys(
         ("merging_layer", "patch_conv", "input_proj", "embedding_projection"), Split.WHOLE

@@ -155,7 +155,7 @@ def stage_weights(
         if headless and kind.name.last in HEADS:
             continue
         split = split_of(kind.name, facts.model_type)
-        if settings.whole_towers and kind.name.tower:
+        if kind.name.tower and (settings.whole_towers or split is None):
             split = Split.WHOLE
         size = size_of(created_dtype(facts, kind, dtype, packed))
         amount = count * rank_elements(facts, kind, split, settings) * size
@@ -173,6 +173,15 @@ def predictor_weights(facts: Facts, tensors: Tensors, settings: MemorySettings, 
         size = size_of(created_dtype(facts, kind, dtype, packed))
         total += ceil(count * rank_elements(facts, kind, split, settings) * size)
     return total
+
+
+def without_rule(facts: Facts, tensors: Tensors, settings: MemorySettings) -> str:
+    """A module of an encoder that counts whole on each rank for want of a rule; empty = none."""
+    if settings.tensor_parallel_size == 1 or settings.whole_towers:
+        return ""
+    kinds = (one for one in tensors.kinds(facts)[0] if one.name.tower and one.header.elements > 1)
+    names = (kind.name for kind in kinds)
+    return min((n.module for n in names if not split_of(n, facts.model_type)), default="")
 
 
 def _count(

@@ -425,14 +425,27 @@ def test_what_cannot_be_estimated_can_be_stated() -> None:
     )
 
 
-def test_without_pictures_and_sound_their_weights_are_not_made() -> None:
+@pytest.mark.parametrize("name", ["vision_tower.patch.weight", "mlp1.1.weight"])
+def test_without_pictures_and_sound_their_weights_are_not_made(name: str) -> None:
     config, headers = known("llama-3.1-8b")
-    tower = ("vision_tower.patch.weight", "BF16", (1000, 1000))
+    tower = (name, "BF16", (1000, 1000))
     more = TensorHeaders([*((n, h.dtype, h.shape) for n, h in headers.items()), tower])
     text = MemoryModel(config, more, MemoryOptions(language_model_only=True))
     without = weights_of(plain("llama-3.1-8b"))
     assert weights_of(text) == without
     assert weights_of(MemoryModel(config, more, MemoryOptions())) == without + 2_000_000
+
+
+def test_weights_are_an_estimate_where_the_split_of_an_encoder_is_not_known() -> None:
+    config, headers = known("llama-3.1-8b")
+    tower = ("vision_tower.mystery.weight", "BF16", (1000, 1000))
+    more = TensorHeaders([*((n, h.dtype, h.shape) for n, h in headers.items()), tower])
+    model, without = MemoryModel(config, more, MemoryOptions()), plain("llama-3.1-8b")
+    for ranks, exact in ((1, True), (2, False)):
+        term = needed(model, tensor=ranks).term("weights")
+        assert term
+        assert (term.bytes - weights_of(without, tensor=ranks), term.exact) == (2_000_000, exact)
+        assert ("vision_tower.mystery counts whole" in term.reason) is not exact
 
 
 def test_an_encoder_that_ranks_do_not_divide_is_whole_on_each() -> None:

@@ -217,6 +217,7 @@ def test_an_mxfp4_expert_is_padded_on_each_rank() -> None:
         ("model.embedding_norm.weight", [1]),
         ("lm_head.weight", [1]),
         ("visual.blocks.1.mlp.up_proj.weight", [0, 1]),
+        ("mlp1.1.weight", [0, 1]),
     ],
 )
 def test_a_tensor_lies_on_the_stages_that_use_it(name: str, stages: list[int]) -> None:
@@ -257,3 +258,9 @@ def test_a_scale_for_a_whole_tensor_is_on_every_rank(
     name: str, shape: tuple[int, ...], size: int
 ) -> None:
     assert weigh({name: ("BF16", shape)}, tp=2) == size
+
+
+def test_a_part_of_an_encoder_without_a_rule_is_whole_on_every_rank() -> None:
+    assert weigh({"vision_tower.mystery.weight": ("BF16", (64, 64))}, tp=2) == 2 * 64 * 64
+    with pytest.raises(Refusal, match="mystery"):
+        weigh({"model.mystery.weight": ("BF16", (64, 64))}, tp=2)
