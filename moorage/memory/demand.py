@@ -13,12 +13,14 @@ from moorage.memory.dtypes import is_checkpoints, quantisation_method
 from moorage.memory.engine_setup import EngineSetup, setup_on_accelerator, setup_on_cpu
 from moorage.memory.estimates import activation, outer_terms, step_terms
 from moorage.memory.exact import Pool, RankWeights, Scale, exact_terms, pool_for, with_states
+from moorage.memory.facts import ALIASES
 from moorage.memory.mxfp4 import kernel_of
 from moorage.memory.need import Batch, CpuNeed, MemoryQuery, Need, Term
 from moorage.memory.options import MemoryOptions
 from moorage.memory.refusal import caught, unknown
 from moorage.memory.stated_options import for_sglang, memory_options
-from moorage.models.config import Config
+from moorage.memory.weights import vocabulary_rows
+from moorage.models.config import TEXT_CONFIG_KEYS, Config
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel, TensorHeader, WeightSummary
 from moorage.spec import ModelSpec
@@ -29,6 +31,10 @@ PROCESSES = 5 * GIB // 2
 The kernel charges files read at the first start to the container, and vLLM counts them as used: on
 a machine that had just pulled the image, 2 GiB left no room for the key/value cache.
 """
+
+
+VOCABULARY = frozenset(("vocab_size", *ALIASES["vocab_size"]))
+"""Keys of the size of the vocabulary."""
 
 
 class MemoryModel:
@@ -52,7 +58,7 @@ class MemoryModel:
         draft: ResolvedModel | None = None,
     ) -> None:
         self.options = options
-        self.config = options.apply_to(config)
+        self.config = _with_vocabulary(options.apply_to(config), headers)
         self._scale = Scale(self.config, headers, files, options)
         self._draft = draft
         self._source = (config, headers, files)
@@ -153,6 +159,14 @@ class MemoryModel:
         if weighed is None or uncovered:
             raise unknown(f"{uncovered}; `memory.claim` states the bytes")
         return weighed, pool
+
+
+def _with_vocabulary(config: Config, headers: Mapping[str, TensorHeader]) -> Config:
+    """The configuration, with a size of the vocabulary where it says none, as Gemma 3's do."""
+    parts = (config, *(config.get(key) for key in TEXT_CONFIG_KEYS))
+    stated = any(VOCABULARY.intersection(part) for part in parts if isinstance(part, Mapping))
+    rows = 0 if stated else vocabulary_rows(headers)
+    return {**config, "vocab_size": rows} if rows else config
 
 
 def memory_model(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -> MemoryModel:

@@ -21,7 +21,7 @@ from moorage.memory.refusal import caught, rejected, unknown
 from moorage.memory.sglang_cache import bytes_for_states
 from moorage.memory.sharding import TensorName, parse_name
 from moorage.memory.states import states_kept
-from moorage.memory.weights import Tensors, attention_copies, predictor_weights
+from moorage.memory.weights import Tensors, attention_copies, predictor_weights, without_rule
 from moorage.models.config import Config
 from moorage.models.source import TensorHeader, WeightSummary
 
@@ -91,6 +91,8 @@ class Scale:
         if headers:
             stages, reason = self._created(facts, tensors, settings, ranges)
             doubt = doubt_of_padding(facts, settings)
+            if module := without_rule(facts, tensors, settings):
+                doubt = f"{module} counts whole, because how it is split is not known"
             if tensors is not self._wanted:
                 doubt = "an encoder that this version may not make is counted"
             reason = "; ".join(filter(None, (reason, doubt)))

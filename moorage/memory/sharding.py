@@ -13,17 +13,23 @@ LEAVES = (
     *("weight_scale", "weight_packed", "weight_zero_point", "weight_shape", "weight_g_idx"),
     *("input_scale", "k_scale", "v_scale", "input_zero_point", "weight_global_scale"),
     *("weight_scale_2", "input_global_scale", "q_scale", "output_scale", "gamma", "beta"),
+    *("q_zero_point", "k_zero_point", "v_zero_point"),
 )
 """Last parts of tensor names that are parameters of the module named before them."""
 
 WEIGHT_LEAVES = ("weight", "qweight", "weight_packed")
 """Leaves with the weight of a module, packed or not."""
+OTHER_LEAVES = {
+    **dict.fromkeys(("activation_scale", "qscale_act"), "input_scale"),
+    "qscale_weight": "weight_scale",
+}
+"""Mistral's names of such parts, and vLLM's (`mistral.py`, `mistral3.py`)."""
 
 LAYER = re.compile(r"(?:^|\.)(?:layers|h|blocks|layer)\.(\d+)\.")
 TOWER = re.compile(
     r"(?:^|\.)(?:visual|vision_tower|vision_model|vision_encoder|vision_embedder|vit|audio_tower"
     r"|audio_encoder|audio_model|multi_modal_projector|embed_vision|embed_audio|mm_projector"
-    r"|vision_embed_tokens|connector)\."
+    r"|vision_embed_tokens|connector)\.|^mlp1\."
 )
 """Encoders of images and sound, and the layers that join them to the language model."""
 
@@ -99,6 +105,7 @@ def parse_name(name: str) -> TensorName:
         leaf = FUSED_LEAVES.get(fused[2] or "", "weight")
         return TensorName(_index(layer), plain[: fused.end(1)], leaf, expert=True, stacked=True)
     module, _, leaf = plain.rpartition(".")
+    leaf = OTHER_LEAVES.get(leaf, leaf)
     if leaf not in LEAVES:
         module, leaf = plain, ""
     stacked = module.endswith(EXPERT_LINEARS)
@@ -133,6 +140,12 @@ class Split(StrEnum):
     SKIPPED = "skipped"
 
 
+EMBEDDINGS = (
+    *("embed_tokens", "wte", "word_embeddings", "embeddings", "embedding", "tok_embeddings"),
+    "embed_in",
+)
+"""Names of the table with a row for each token of the vocabulary."""
+
 MODULES: dict[str, Split] = {
     **dict.fromkeys(("gate_proj", "up_proj", "w1", "w3", "gate_up_proj", "v1"), Split.COLUMN),
     **dict.fromkeys(("q_proj", "query", "wq", "q_b_proj", "kv_b_proj"), Split.COLUMN),
@@ -148,8 +161,7 @@ MODULES: dict[str, Split] = {
     "output_linear": Split.ROW,
     **dict.fromkeys(("k_proj", "v_proj", "key", "value", "wk", "wv"), Split.KV),
     **dict.fromkeys(("qkv_proj", "query_key_value", "c_attn", "Wqkv", "wqkv"), Split.QKV),
-    **dict.fromkeys(("embed_tokens", "wte", "word_embeddings", "embeddings"), Split.VOCABULARY),
-    **dict.fromkeys(("embedding", "tok_embeddings", "embed_in"), Split.VOCABULARY),
+    **dict.fromkeys(EMBEDDINGS, Split.VOCABULARY),
     **dict.fromkeys(("token_type_embeddings", "position_embeddings"), Split.VOCABULARY),
     "embed_tokens_per_layer": Split.VOCABULARY,
     **dict.fromkeys(("lm_head", "embed_out", "output_layer", "output"), Split.VOCABULARY),
@@ -174,21 +186,23 @@ MODULES: dict[str, Split] = {
     **dict.fromkeys(("inv_freq", "masked_bias", "position_ids"), Split.SKIPPED),
     **dict.fromkeys(("shared_head.head", "mlp.act_fn", "act_fn.eps"), Split.SKIPPED),
     **dict.fromkeys(("lm_head.dense", "lm_head.layer_norm", "lm_head.norm"), Split.SKIPPED),
-    **dict.fromkeys(("f_a_proj", "g_a_proj"), Split.WHOLE),
+    **dict.fromkeys(("f_a_proj", "g_a_proj", "fc1_latent_proj", "fc2_latent_proj"), Split.WHOLE),
     **dict.fromkeys(("f_b_proj", "g_b_proj"), Split.COLUMN),
 }
 """Splits by the last name, or the last two names, of a module."""
 
 TOWER_MODULES: dict[str, Split] = {
     **dict.fromkeys(("qkv", "linear_fc1", "merger.mlp", "fc1", "gate_proj"), Split.COLUMN),
-    **dict.fromkeys(("k_proj", "v_proj", "q_proj", "up_proj"), Split.COLUMN),
-    **dict.fromkeys(("merger.proj", "linear_1"), Split.COLUMN),
+    **dict.fromkeys(("k_proj", "v_proj", "q_proj", "up_proj", "wqkv"), Split.COLUMN),
+    **dict.fromkeys(("merger.proj", "linear_1", "mlp.fc0"), Split.COLUMN),
     **dict.fromkeys(("linear_2", "projection_layer"), Split.ROW),
     **dict.fromkeys(("downsample", "projection", "cls_token", "class_embedding"), Split.WHOLE),
     **dict.fromkeys(("lambda_1", "lambda_2", "position_embeddings"), Split.WHOLE),
     **dict.fromkeys(("attn.proj", "linear_fc2", "out_proj", "fc2", "down_proj"), Split.ROW),
     **dict.fromkeys(("patch_embed.proj", "pos_embed", "patch_embedding"), Split.WHOLE),
     **dict.fromkeys(("position_embedding", "mm_input_projection_weight"), Split.WHOLE),
+    **dict.fromkeys(("patch_embed.pos_emb", "mm_projector.proj", "mlp1"), Split.WHOLE),
+    **dict.fromkeys(("ls1", "ls2"), Split.WHOLE),
     **dict.fromkeys(("positional_embedding_vlm", "position_embedding_table"), Split.WHOLE),
     **dict.fromkeys(
         ("merging_layer", "patch_conv", "input_proj", "embedding_projection"), Split.WHOLE
@@ -222,8 +236,8 @@ NORM = re.compile(r"(?i)norm|^ln_|_ln$|^ln$")
 MASKS = re.compile(r"(?:^|\.)(?:attn|attention|rotary_emb)\.(?:bias|masked_bias|inv_freq)$")
 """Buffers in old checkpoints, which vLLM computes itself."""
 
-SKIPPED_TOWER_PART = re.compile(r"vision_(?:tower|model)\.head\.")
-"""The pooling head of a SigLIP tower."""
+SKIPPED_PARTS = re.compile(r"vision_(?:tower|model)\.head\.|^(?:talker|token2wav|code2wav)\.")
+"""The pooling head of a SigLIP tower, and the parts of a model that speak."""
 
 
 def split_of(name: TensorName, model_type: str) -> Split | None:
@@ -231,7 +245,7 @@ def split_of(name: TensorName, model_type: str) -> Split | None:
     if MASKS.search(f"{name.module}.{name.leaf}".rstrip(".")) or "rotary_emb" in name.module:
         return Split.SKIPPED
     own = TOWER_MODULES if name.tower else SPLITS_BY_TYPE.get(model_type, {})
-    if SKIPPED_TOWER_PART.search(name.module):
+    if SKIPPED_PARTS.search(name.module):
         return Split.SKIPPED
     for key in (name.last_two, name.last):
         if split := own.get(key) or MODULES.get(key):

@@ -62,10 +62,11 @@ VOCABULARY_PADDING = 64
 Source: `vocab_parallel_embedding.py:DEFAULT_VOCAB_PADDING_SIZE`.
 """
 
-WHOLE_IN_ROWS = ("bias", "weight_scale", "input_scale", "weight_shape", "k_scale", "v_scale")
-"""Leaves of a row-parallel layer that are whole on every rank, unless they have groups."""
-
-PER_TENSOR = ("input_scale", "weight_shape")
+PER_TENSOR = (
+    *("input_scale", "weight_shape", "q_scale", "k_scale", "v_scale"),
+    *("q_zero_point", "k_zero_point", "v_zero_point"),
+)
+"""Leaves that are whole on every rank, whatever the layer's split."""
 
 SHARED_EXPERT = "shared_expert"
 """Start of the name of the modules with the experts that every token takes."""
@@ -81,7 +82,8 @@ def rank_elements(
     """
     tp = settings.tensor_parallel_size
     elements = Fraction(kind.header.elements)
-    if split is Split.VOCABULARY and kind.header.shape:
+    undivided = kind.header.elements == 1 or kind.name.leaf in PER_TENSOR
+    if split is Split.VOCABULARY and not undivided:
         rows, *rest = kind.header.shape
         padded = -(-rows // VOCABULARY_PADDING) * VOCABULARY_PADDING
         if padded % tp:
@@ -95,7 +97,7 @@ def rank_elements(
         tp = settings.expert_ranks
         if settings.enable_expert_parallel:
             return elements * -(-facts.experts // tp) / facts.experts
-    if tp == 1:
+    if tp == 1 or undivided:
         return elements
     if split is None:
         raise unknown(f"how {kind.name.module!r} is split over ranks is not known")
@@ -104,8 +106,6 @@ def rank_elements(
 
 
 def _share(facts: Facts, kind: Kind, split: Split, tp: int) -> Fraction:
-    if kind.name.leaf in PER_TENSOR or kind.header.elements == 1:
-        return Fraction(1)
     match split:
         case Split.KV:
             return Fraction(1, min(tp, _kv_heads(facts, kind)))
@@ -126,7 +126,7 @@ def _is_whole_in_rows(kind: Kind) -> bool:
         return len(shape) < 2 or shape[-1] == 1
     if leaf in ("scales", "qzeros"):
         return shape[0] == 1
-    return leaf in WHOLE_IN_ROWS
+    return leaf == "bias"
 
 
 def _state_share(facts: Facts, module: str, tp: int) -> Fraction:

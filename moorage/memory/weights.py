@@ -4,6 +4,7 @@ Source: the constructors in `model_executor/models/`, `make_layers` and `PPMissi
 `create_weights` of `model_executor/layers/quantization/`.
 """
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import ceil
@@ -21,7 +22,15 @@ from moorage.memory.layer_caches import uses_mla
 from moorage.memory.options import MemorySettings
 from moorage.memory.parameters import KEPT, Kind, created_dtype, created_with
 from moorage.memory.refusal import unknown
-from moorage.memory.sharding import EXPERT, WEIGHT_LEAVES, Split, TensorName, parse_name, split_of
+from moorage.memory.sharding import (
+    EMBEDDINGS,
+    EXPERT,
+    WEIGHT_LEAVES,
+    Split,
+    TensorName,
+    parse_name,
+    split_of,
+)
 from moorage.memory.shares import rank_elements
 from moorage.models.source import TensorHeader
 
@@ -117,6 +126,21 @@ class Tensors:
         return self._kinds
 
 
+def vocabulary_rows(tensors: Mapping[str, TensorHeader]) -> int:
+    """Rows of the embedding of tokens; 0 = none is found.
+
+    vLLM loads an embedding only if it has as many rows as the configuration's vocabulary
+    (`vocab_parallel_embedding.py`).
+    """
+    names = (text for text in tensors if text.removesuffix(".weight").endswith(EMBEDDINGS))
+    found = ((parse_name(text), tensors[text].shape) for text in names)
+    return next((shape[0] for name, shape in found if shape and _is_embedding(name)), 0)
+
+
+def _is_embedding(name: TensorName) -> bool:
+    return name.last in EMBEDDINGS and not name.tower and split_of(name, "") is Split.VOCABULARY
+
+
 def stage_weights(
     facts: Facts,
     tensors: Tensors,
@@ -133,10 +157,10 @@ def stage_weights(
     headless = tied or _is_headless(facts, settings)
     totals = [0] * len(stages)
     for kind, count in counts.items():
-        split = split_of(kind.name, facts.model_type)
-        if split is Split.SKIPPED or (headless and kind.name.last in HEADS):
+        if headless and kind.name.last in HEADS:
             continue
-        if settings.whole_towers and kind.name.tower:
+        split = split_of(kind.name, facts.model_type)
+        if kind.name.tower and (settings.whole_towers or split is None):
             split = Split.WHOLE
         size = size_of(created_dtype(facts, kind, dtype, packed))
         amount = count * rank_elements(facts, kind, split, settings) * size
@@ -173,10 +197,18 @@ def predictor_weights(facts: Facts, tensors: Tensors, settings: MemorySettings, 
     packed = any(kind.name.leaf == "weight_packed" for kind in counts)
     for kind, count in counts.items():
         split = split_of(kind.name, facts.model_type) or Split.WHOLE
-        if split is not Split.SKIPPED:
-            size = size_of(created_dtype(facts, kind, dtype, packed))
-            total += ceil(count * rank_elements(facts, kind, split, settings) * size)
+        size = size_of(created_dtype(facts, kind, dtype, packed))
+        total += ceil(count * rank_elements(facts, kind, split, settings) * size)
     return total
+
+
+def without_rule(facts: Facts, tensors: Tensors, settings: MemorySettings) -> str:
+    """A module of an encoder that counts whole on each rank for want of a rule; empty = none."""
+    if settings.tensor_parallel_size == 1 or settings.whole_towers:
+        return ""
+    kinds = (one for one in tensors.kinds(facts)[0] if one.name.tower and one.header.elements > 1)
+    names = (kind.name for kind in kinds)
+    return min((n.module for n in names if not split_of(n, facts.model_type)), default="")
 
 
 def _count(
@@ -193,6 +225,8 @@ def _count(
     for kind, number in found.items():
         name = kind.name
         if name.leaf in unused or (name.leaf in MERGED_LEAVES and name.last in MERGED_AWAY):
+            continue
+        if split_of(name, facts.model_type) is Split.SKIPPED:
             continue
         drafts = _drafts(name, layers)
         if drafts or _is_created(facts, name):
@@ -219,10 +253,14 @@ def _without_experts(
     return found
 
 
+DRAFTING = re.compile(r"(?:^|\.)mtp[._]")
+"""Matches the modules of layers that draft."""
+
+
 def _drafts(name: TensorName, layers: int) -> bool:
     """Whether it belongs to layers for speculative decoding, created only if they draft."""
     beyond = name.layer is not None and name.layer >= layers and "encoder" not in name.module
-    return beyond or name.module.startswith("mtp.") or ".mtp." in name.module
+    return beyond or DRAFTING.search(name.module) is not None
 
 
 def _is_created(facts: Facts, name: TensorName) -> bool:

@@ -66,6 +66,31 @@ def apply_overrides(config: Config, overrides: Config) -> dict[str, Any]:
     return changed
 
 
+MODELOPT = "hf_quant_config.json"
+"""The file beside config.json to which NVIDIA's ModelOpt up to 0.29 writes the quantisation."""
+
+MODELOPT_KEYS = ("quant_algo", "kv_cache_quant_algo")
+
+
+def with_modelopt(config: dict[str, Any], content: Any) -> dict[str, Any]:
+    """A configuration with the quantisation in ModelOpt's file, unless it states one itself.
+
+    Source: `get_config` and `_normalize_quantization_config` of vLLM's `transformers_utils`.
+
+    Raises:
+        Failure: `SOURCE_CORRUPT` when a field exceeds the limits of any model.
+    """
+    found = content.get("quantization") if isinstance(content, Mapping) else None
+    if config.get("quantization_config") is not None or not isinstance(found, Mapping):
+        return config
+    kept = {key: found[key] for key in MODELOPT_KEYS if found.get(key)}
+    require_limits(kept, MODELOPT, Cause.SOURCE_CORRUPT)
+    if "quant_algo" not in kept:
+        return config
+    method = "modelopt_fp4" if str(kept["quant_algo"]).upper() == "NVFP4" else "modelopt"
+    return {**config, "quantization_config": {"quant_method": method, "quantization": kept}}
+
+
 def context_length(
     config: Config, unknown: int | None = None, rule: RopeRule = RopeRule.MULTIPLIED
 ) -> int | None:
@@ -196,7 +221,7 @@ global_attn_every_n_layers group_size no_rope_layer_interval full_attention_inte
 """
 _NAMES = """
 model_type architectures dtype torch_dtype quant_method peft_type rope_type base_model_name_or_path
-kv_cache_quant_algo router_dtype moe_router_dtype mamba_ssm_dtype mamba_ssm_cache_dtype
+quant_algo kv_cache_quant_algo router_dtype moe_router_dtype mamba_ssm_dtype mamba_ssm_cache_dtype
 """
 _LAYERS = (*LAYER_KEYS, "decoder_layers", "num_kv_shared_layers")
 _FACTORS = ("factor", "partial_rotary_factor", "expand", "mamba_expand")

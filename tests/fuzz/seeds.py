@@ -178,6 +178,7 @@ CONFIGS: list[dict[str, Any]] = [
 
 TOKENIZER = {"chat_template": "{{ messages }}", "model_max_length": 2048}
 INDEX = {"metadata": {"total_size": 128}, "weight_map": {"embed": "model.safetensors"}}
+MODELOPT = {"quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}}
 MODULES = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}]
 TENSORS: dict[str, Any] = {
     "__metadata__": {"format": "pt"},

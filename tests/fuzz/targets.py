@@ -82,6 +82,7 @@ def _json_files(chance: Random) -> dict[str, bytes]:
         "tokenizer_config.json": seeds.TOKENIZER,
         "model.safetensors.index.json": seeds.INDEX,
         "modules.json": seeds.MODULES,
+        "hf_quant_config.json": seeds.MODELOPT,
     }
     chosen = chance.choice([*whole, "config.json", "config.json"])
     kept = {name: tree for name, tree in whole.items() if name in (chosen, "config.json")}

@@ -509,9 +509,21 @@ def test_a_context_beyond_the_models_is_counted_where_vllm_is_told_to_take_it() 
     assert need.term("kv_cache").bytes == (200_000 + 16) * 32 * 8 * 128 * 2 * 2  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("name", ["gemma-3-27b-text", "llama-3.1-8b", "qwen3-next-80b-a3b"])
+def test_a_vocabulary_that_is_not_stated_has_a_row_for_each_token(name: str) -> None:
+    config, headers = known(name)
+    silent = {key: value for key, value in config.items() if key != "vocab_size"}
+    options = MemoryOptions.model_validate({"lora": {}})
+    found = needed(MemoryModel(silent, headers, options), tensor=2)
+    assert found == needed(with_options(name, lora={}), tensor=2)
+
+
 def test_what_cannot_be_estimated_can_be_stated() -> None:
-    config, headers = known("llama-3.1-8b")
+    config, known_headers = known("llama-3.1-8b")
     config = {key: value for key, value in config.items() if key != "vocab_size"}
+    headers = TensorHeaders(
+        (n, h.dtype, h.shape) for n, h in known_headers.items() if "embed_tokens" not in n
+    )
     found = refusal(MemoryModel(config, headers, MemoryOptions()))
     assert found.note == (
         "no estimate of activation: the configuration does not say `vocab_size`;"
@@ -523,9 +535,10 @@ def test_what_cannot_be_estimated_can_be_stated() -> None:
     )
 
 
-def test_without_pictures_and_sound_their_weights_are_not_made() -> None:
+@pytest.mark.parametrize("name", ["vision_tower.patch.weight", "mlp1.1.weight"])
+def test_without_pictures_and_sound_their_weights_are_not_made(name: str) -> None:
     config, headers = known("llama-3.1-8b")
-    tower = ("vision_tower.patch.weight", "BF16", (1000, 1000))
+    tower = (name, "BF16", (1000, 1000))
     more = TensorHeaders([*((n, h.dtype, h.shape) for n, h in headers.items()), tower])
     text = MemoryModel(config, more, MemoryOptions(language_model_only=True))
     without = weights_of(plain("llama-3.1-8b"))
@@ -567,6 +580,18 @@ def test_sound_alone_keeps_what_joins_it_to_the_model() -> None:
     more = TensorHeaders([*((n, h.dtype, h.shape) for n, h in headers.items()), tower, joint])
     model = MemoryModel(config, more, MemoryOptions(absent=("image", "video")))
     assert weights_of(model) - weights_of(plain("llama-3.1-8b")) == 4_000_000
+
+
+def test_weights_are_an_estimate_where_the_split_of_an_encoder_is_not_known() -> None:
+    config, headers = known("llama-3.1-8b")
+    tower = ("vision_tower.mystery.weight", "BF16", (1000, 1000))
+    more = TensorHeaders([*((n, h.dtype, h.shape) for n, h in headers.items()), tower])
+    model, without = MemoryModel(config, more, MemoryOptions()), plain("llama-3.1-8b")
+    for ranks, exact in ((1, True), (2, False)):
+        term = needed(model, tensor=ranks).term("weights")
+        assert term
+        assert (term.bytes - weights_of(without, tensor=ranks), term.exact) == (2_000_000, exact)
+        assert ("vision_tower.mystery counts whole" in term.reason) is not exact
 
 
 def test_an_encoder_that_ranks_do_not_divide_is_whole_on_each() -> None:

@@ -330,6 +330,7 @@ def test_the_padding_is_known_where_the_accelerator_alone_decides(
         ("model.embedding_norm.weight", [1]),
         ("lm_head.weight", [1]),
         ("visual.blocks.1.mlp.up_proj.weight", [0, 1]),
+        ("mlp1.1.weight", [0, 1]),
     ],
 )
 def test_a_tensor_lies_on_the_stages_that_use_it(name: str, stages: list[int]) -> None:
@@ -346,5 +347,33 @@ def test_layers_and_experts_that_the_model_does_not_have_are_left_out() -> None:
         "model.layers.2.mlp.up_proj.weight": ("BF16", (64, 64)),
         LAYER + "mlp.experts.4.up_proj.weight": ("BF16", (64, 64)),
         "mtp.fc.weight": ("BF16", (64, 64)),
+        "model.mtp_layers.0.mlp.up_proj.weight": ("BF16", (64, 64)),
+        "model.mtp_emb_norm.0.weight": ("BF16", (64,)),
+        "talker.model.layers.0.mlp.up_proj.weight": ("BF16", (64, 64)),
     }
     assert weigh(tensors) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "size"),
+    [
+        (LAYER + "self_attn.k_scale", (1,), 4),
+        (LAYER + "self_attn.v_scale", (4,), 16),
+        (LAYER + "self_attn.k_zero_point", (1,), 2),
+        (LAYER + "self_attn.q_proj.activation_scale", (), 4),
+        ("layers.0.attention.wq.qscale_act", (), 4),
+        ("layers.0.attention.wo.qscale_weight", (1,), 4),
+        (LAYER + "self_attn.mystery", (1,), 2),
+        ("lm_head.input_scale", (1,), 4),
+    ],
+)
+def test_a_scale_for_a_whole_tensor_is_on_every_rank(
+    name: str, shape: tuple[int, ...], size: int
+) -> None:
+    assert weigh({name: ("BF16", shape)}, tp=2) == size
+
+
+def test_a_part_of_an_encoder_without_a_rule_is_whole_on_every_rank() -> None:
+    assert weigh({"vision_tower.mystery.weight": ("BF16", (64, 64))}, tp=2) == 2 * 64 * 64
+    with pytest.raises(Refusal, match="mystery"):
+        weigh({"model.mystery.weight": ("BF16", (64, 64))}, tp=2)

@@ -14,7 +14,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.strict_json import LIMITS, JsonLimits
 from moorage.common.units import MIB, human_bytes
 from moorage.models.assets import require_lora
-from moorage.models.config import Config, require_limits
+from moorage.models.config import MODELOPT, Config, require_limits, with_modelopt
 from moorage.models.files import (
     ADAPTER,
     Layout,
@@ -92,6 +92,7 @@ def describe(
         if known := _gguf_fields(weights):
             return known
         config, origin = read_config(directory, trust_remote_code=trust_remote_code)
+        config = with_modelopt(config, _optional(directory / MODELOPT))
         modules = _optional(directory / "modules.json")
         return {
             "config": config,

@@ -43,6 +43,7 @@ CORRUPT: list[tuple[str, Make]] = [
     ("tokenizer_config.json is nested", folder(tokenizer_config__json=DEEP_OBJECT)),
     ("tokenizer_config.json is a FIFO", fifo("tokenizer_config.json")),
     ("tokenizer_config.json is a device", link("tokenizer_config.json", "/dev/zero")),
+    ("hf_quant_config.json is nested", folder(hf_quant_config__json=DEEP_OBJECT)),
     ("generation_config.json is a FIFO", fifo("generation_config.json")),
     (f"{INDEX} is not an index", folder(**{INDEX: DEEP})),
     (f"{INDEX} is a FIFO", fifo(INDEX)),

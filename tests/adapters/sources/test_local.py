@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -152,6 +153,33 @@ def test_settings_of_tokenizer_and_sentence_transformers_limit_an_input(
 def test_a_tokenizer_of_the_models_own_is_seen(root: Path, settings: bytes, own: bool) -> None:
     found = resolve(write(root, {"config.json": ROTARY, "tokenizer_config.json": settings}))
     assert found.has_own_tokenizer is own
+
+
+MODELOPT = {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8", "exclude_modules": ["lm_head"]}
+KEPT = {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}
+
+
+@pytest.mark.parametrize(
+    ("config", "content", "expected"),
+    [
+        ({}, {"quantization": MODELOPT}, {"quant_method": "modelopt", "quantization": KEPT}),
+        (
+            {"quantization_config": None},
+            {"quantization": {"quant_algo": "NVFP4"}},
+            {"quant_method": "modelopt_fp4", "quantization": {"quant_algo": "NVFP4"}},
+        ),
+        ({"quantization_config": {}}, {"quantization": MODELOPT}, {}),
+        ({}, {"quantization": {"quant_algo": None, "kv_cache_quant_algo": "FP8"}}, None),
+        ({}, {"quantization": []}, None),
+        ({}, [], None),
+    ],
+)
+def test_the_quantisation_in_a_file_of_its_own_counts_where_the_configuration_has_none(
+    root: Path, config: object, content: object, expected: object
+) -> None:
+    files = {"config.json": config, "hf_quant_config.json": content}
+    found = resolve(write(root, {name: json.dumps(it).encode() for name, it in files.items()}))
+    assert found.config.get("quantization_config") == expected
 
 
 def test_staging_has_nothing_to_do(root: Path) -> None:
