@@ -80,6 +80,10 @@ class HostSnapshot(Value):
         catalogue: Images for its hardware in addition to the official ones.
         store: Directory in which a remote host keeps models; empty = this machine's store.
         interface: Network interface to the other hosts; empty = unknown.
+        exposes_all_gpus: Whether a container sees all NVIDIA GPUs, whatever it requests: under WSL
+            the driver does not separate them.
+        needs_nvidia_runtime: Whether containers get NVIDIA GPUs only from Docker's runtime
+            `nvidia`, because device requests are refused.
     """
 
     name: str
@@ -111,6 +115,8 @@ class HostSnapshot(Value):
     port_range: tuple[int, int] = (40000, 40063)
     ray_range: tuple[int, int] = (41000, 41999)
     interface: str = ""
+    exposes_all_gpus: bool = False
+    needs_nvidia_runtime: bool = False
     ports_in_use: tuple[int, ...] = ()
     claims: tuple[Claim, ...] = ()
 

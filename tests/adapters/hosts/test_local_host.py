@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,7 @@ from moorage.adapters.hosts.local_host import (
     installed_programs,
     nvidia_accelerators,
     ports_in_use,
+    refuses_device_requests,
 )
 from moorage.adapters.hosts.survey import survey_host
 from moorage.common.units import MIB
@@ -158,19 +160,88 @@ def test_a_gpu_that_is_split_is_a_trouble() -> None:
     assert "GPU 0 (NVIDIA H200) is split by MIG" in seen.troubles[0]
 
 
-def test_without_nvml_the_tools_are_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    tool = tmp_path / "nvidia-smi"
-    tool.write_text(
-        "#!/bin/sh\ncase $1 in --query*) echo"
-        " '0, GPU-a, NVIDIA GB10, [N/A], [N/A], [N/A], 580.126.09, [N/A]';; esac\n"
-    )
-    tool.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr(local_host, "nvidia_accelerators", Found)
-    seen = local_host.local_accelerators()
+NVIDIA_GPU, ASCEND, NETWORK = "0x030200 0x10de", "0x120000 0x19e5", "0x020000 0x10de"
+GB10 = "0, GPU-a, NVIDIA GB10, [N/A], [N/A], [N/A], 580.126.09, [N/A]"
+NPU = Path(__file__).parents[2] / "inventory" / "survey" / "data" / "npu-smi-910b4.txt"
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Found]:
+    """The accelerators of this machine with such a bus, such tools, and what NVML reports."""
+
+    def machine(*bus: str, nvml: Found | None = None, **tools: str) -> Found:
+        for at, line in enumerate(bus):
+            device = tmp_path / "bus" / f"0000:0{at}:00.0"
+            device.mkdir(parents=True)
+            for name, value in zip(("class", "vendor"), line.split(), strict=True):
+                (device / name).write_text(f"{value}\n")
+        for name, answer in tools.items():
+            tool = tmp_path / name.replace("_", "-")
+            tool.write_text(f"#!/bin/sh\n{answer}\n")
+            tool.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+        monkeypatch.setattr(local_host, "PCI", tmp_path / "bus")
+        monkeypatch.setattr(local_host, "nvidia_accelerators", lambda: nvml or Found())
+        return local_host.local_accelerators()
+
+    return machine
+
+
+Machine = Callable[..., Found]
+NVML = Found(accelerators=(Accelerator(type="cuda", index=0, memory_total=8, memory_free=8),))
+
+
+def test_without_nvml_the_tools_are_asked(machine: Machine) -> None:
+    query = f"case $1 in --query*) echo '{GB10}';; esac"
+    seen = machine(NVIDIA_GPU, nvidia_smi=query)
     assert seen.unified_memory
     assert [item.name for item in seen.accelerators] == ["NVIDIA GB10"]
     assert seen.accelerators[0].memory_total == psutil.virtual_memory().total
+    assert seen.troubles == ()
+
+
+def test_where_nvidia_is_the_only_vendor_nvml_is_enough(machine: Machine) -> None:
+    assert machine(NVIDIA_GPU, NETWORK, nvml=NVML, nvidia_smi="exit 1", npu_smi="exit 1") == NVML
+
+
+@pytest.mark.parametrize(
+    ("bus", "nvml", "tools", "trouble"),
+    [
+        ([], None, {}, ""),
+        ([NETWORK], None, {}, ""),
+        ([NVIDIA_GPU], None, {}, "accelerators of NVIDIA are there that tell nothing"),
+        ([ASCEND], None, {}, "accelerators of Huawei are there that tell nothing"),
+        ([NVIDIA_GPU, ASCEND], NVML, {}, "accelerators of Huawei are there that tell nothing"),
+        ([NVIDIA_GPU, ASCEND], NVML, {"npu_smi": f"cat {NPU}"}, "cann:0, cann:1 are left out"),
+    ],
+)
+def test_what_is_on_the_bus_and_cannot_be_used_is_a_trouble(
+    machine: Machine, bus: list[str], nvml: Found | None, tools: dict[str, str], trouble: str
+) -> None:
+    seen = machine(*bus, nvml=nvml, **tools)
+    assert seen.accelerators == (nvml or Found()).accelerators
+    assert [trouble in one for one in seen.troubles] == [True] * bool(trouble)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "config", "refuses"),
+    [
+        ("6.8.0-45-generic", "", False),
+        ("6.8.0-45-generic", '[nvidia-container-runtime]\nmode = "auto"\n', False),
+        ("6.8.0-45-generic", '[nvidia-container-runtime]\nmode = "cdi"\n', True),
+        ("6.8.0-45-generic", "[nvidia-container-runtime\n", False),
+        ("6.8.0-45-generic", "nvidia-container-runtime = 1\n", False),
+        ("5.15.148-tegra", "", True),
+    ],
+)
+def test_some_modes_of_nvidias_toolkit_take_no_device_requests(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kernel: str, config: str, refuses: bool
+) -> None:
+    path = tmp_path / "config.toml"
+    if config:
+        path.write_text(config)
+    monkeypatch.setattr(local_host, "TOOLKIT_CONFIGS", (path,))
+    assert refuses_device_requests(kernel) == refuses
 
 
 @pytest.mark.parametrize(
