@@ -32,7 +32,11 @@ NOT_CONFIGURED = EngineVersions.defaults()
 
 
 class Accelerator(Value):
-    """One accelerator of a host. Memory in bytes; the device reports `memory_free`."""
+    """One accelerator of a host. Memory in bytes; the device reports `memory_free`.
+
+    Attributes:
+        exclusive: Whether only one process at a time may use it.
+    """
 
     type: str
     index: int
@@ -44,6 +48,7 @@ class Accelerator(Value):
     runtime_version: str = ""
     family: str = ""
     node: str = ""
+    exclusive: bool = False
 
     @property
     def identifier(self) -> str:

@@ -8,7 +8,7 @@ from moorage.common.units import human_bytes
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
 from moorage.placement.candidates import Candidate
 from moorage.placement.demand import Allocation
-from moorage.placement.fit import allocatable_memory, free_ports
+from moorage.placement.fit import allocatable_memory, free_ports, occupied
 from moorage.placement.links import join_seats
 from moorage.placement.placement import CPU, Placement, Seat
 from moorage.placement.request import Request
@@ -131,7 +131,7 @@ def _accelerators(
     """The emptiest usable accelerators, or with bin-packing the fullest that still have room."""
     view, taken, kind = candidate.views[at], candidate.rooms[at], candidate.kind
     assert kind is not None
-    keys = request.listed_accelerators
+    keys, closed = request.listed_accelerators, occupied(view.host)
     listed = {index for _, host, index in keys if host == view.host.name}
     usable = [
         (left, item)
@@ -139,6 +139,7 @@ def _accelerators(
         if view.kind_of(item) == kind
         and level_room(left, item, kind) >= min(allocation.bytes, taken[-1])
         and (not listed or item.index in listed)
+        and item.index not in closed
     ]
     packs = request.spec.placement.strategy == Strategy.BINPACK
     usable.sort(key=lambda pair: pair[0], reverse=not packs)

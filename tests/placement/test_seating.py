@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from moorage.common.refusal import Reason
 from moorage.common.units import GIB
 from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Resource
@@ -132,3 +133,27 @@ def test_the_next_replica_finds_the_room_that_is_left(
     room = room_of(before)
     assert after.room.memory == [room.memory[0] - taken]
     assert after.room.ram == room.ram - 2 * GIB - (taken if unified else 0)
+
+
+def exclusive(*claimed: int) -> HostSnapshot:
+    """Two GPUs that let in one process at a time, some of them with a small claim."""
+    gpus = (an_accelerator(at, exclusive=True) for at in range(2))
+    claims = (a_claim(Resource.ACCELERATOR, GIB, at, release="other.v1") for at in claimed)
+    return a_host(accelerators=tuple(gpus), claims=tuple(claims))
+
+
+@pytest.mark.parametrize("overcommit", [False, True])
+def test_an_exclusive_accelerator_takes_one_model(overcommit: bool) -> None:
+    both = {"accelerators": ["gpu-1:cuda:0", "gpu-1:cuda:1"], "accelerators_per_replica": 1}
+    placement = {**both, "overcommit": overcommit}
+    seats = on_hosts(wish(replicas=2, placement=placement), exclusive()).seats
+    assert [seat.accelerators for seat in seats] == [(0,), (1,)]
+    (seat,) = on_hosts(wish(placement=placement), exclusive(0)).seats
+    assert seat.accelerators == (1,)
+
+    refused = on_hosts(wish(placement=placement), exclusive(0, 1))
+    assert not refused.fits
+    (verdict,) = refused.verdicts
+    assert verdict.refusal is Reason.ACCELERATOR_MEMORY
+    assert "accelerators 0, 1 let in one process at a time, and are claimed" in verdict.detail
+    assert "held by other.v1" in verdict.detail

@@ -27,7 +27,7 @@ from moorage.engines.packages import packages_of
 from moorage.engines.registry import ENGINES
 from moorage.inventory.snapshot import Accelerator, Program
 from moorage.inventory.survey.facts import Found, is_jetson
-from moorage.inventory.survey.nvidia import split_by_mig
+from moorage.inventory.survey.nvidia import closed_to_all, split_by_mig
 from moorage.inventory.survey.probe import LISTENING, VENDOR_SCRIPT, read_vendors
 from moorage.inventory.survey.vendors import NVIDIA, silent_trouble, vendors_on
 from moorage.spec import EngineName
@@ -194,6 +194,11 @@ def _describe(index: int, driver: str, cuda: int) -> Accelerator | str:
     with suppress(pynvml.NVMLError):  # most GPUs do not support MIG
         if pynvml.nvmlDeviceGetMigMode(handle)[0]:
             return split_by_mig(index, name)
+    mode = pynvml.NVML_COMPUTEMODE_DEFAULT
+    with suppress(pynvml.NVMLError):
+        mode = pynvml.nvmlDeviceGetComputeMode(handle)
+    if mode == pynvml.NVML_COMPUTEMODE_PROHIBITED:
+        return closed_to_all(index, name)
     return Accelerator(
         type="cuda",
         index=index,
@@ -203,6 +208,7 @@ def _describe(index: int, driver: str, cuda: int) -> Accelerator | str:
         memory_free=free,
         driver=driver,
         runtime_version=f"{cuda // 1000}.{cuda % 1000 // 10}",
+        exclusive=mode != pynvml.NVML_COMPUTEMODE_DEFAULT,
     )
 
 

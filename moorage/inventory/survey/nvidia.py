@@ -2,6 +2,7 @@
 
 import csv
 import re
+from itertools import zip_longest
 
 from moorage.common.printable import COLOUR
 from moorage.common.units import MIB
@@ -37,7 +38,7 @@ def linked_groups(matrix: str) -> tuple[tuple[int, ...], ...]:
 
 NVIDIA_QUERY = (
     *("index", "uuid", "name", "memory.total", "memory.free", "memory.used", "driver_version"),
-    "mig.mode.current",
+    *("mig.mode.current", "compute_mode"),
 )
 RUNTIME = re.compile(r"CUDA (?:UMD )?Version:\s*(\d+\.\d+)")
 """The newest CUDA that the driver supports, in the heading of plain `nvidia-smi`. Since driver 610
@@ -47,14 +48,17 @@ NOT_REPORTED = ("[N/A]", "[Not Supported]", "N/A")
 SHARES_RAM = re.compile(r"\b(GB10|Tegra|Xavier|Orin|Thor)\b")
 """Chips that use the host's RAM; any other chip that reports no memory is faulty."""
 
+EXCLUSIVE, PROHIBITED = ("Exclusive_Process", "Exclusive_Thread"), "Prohibited"
+"""Compute modes of devices that let in one process at a time, or none."""
+
 FAULT = re.compile(r"Unknown Error|Unable to determine|GPU is lost|has failed|mismatch", re.I)
 
 
 def nvidia_found(listed: str, heading: str, topology: str, ram: tuple[int, int]) -> Found:
     """The usable accelerators in the answer to `NVIDIA_QUERY`.
 
-    A device that is off the bus, reports no memory, or is split by MIG is a trouble instead: of a
-    split device, CUDA sees the parts only.
+    A device that is off the bus, reports no memory, lets in no process, or is split by MIG is a
+    trouble instead: of a split device, CUDA sees the parts only.
 
     Args:
         listed: Lines of comma-separated values without units, memory in MiB.
@@ -89,12 +93,24 @@ def split_by_mig(index: int, name: str) -> str:
     )
 
 
+def closed_to_all(index: int, name: str) -> str:
+    """The trouble of a GPU whose compute mode lets in no process."""
+    return (
+        f"GPU {index} ({name}) lets in no process (compute mode Prohibited):"
+        f" `nvidia-smi -i {index} -c DEFAULT` opens it"
+    )
+
+
 def _rows(listed: str) -> list[dict[str, str]]:
-    """Each row as values by column name; any other line as a message."""
+    """Each row as values by column name; any other line as a message.
+
+    A row may lack the compute mode, which is then empty.
+    """
     rows = csv.reader(listed.splitlines(), skipinitialspace=True)
+    columns = len(NVIDIA_QUERY)
     return [
-        dict(zip(NVIDIA_QUERY, map(str.strip, row), strict=True))
-        if len(row) == len(NVIDIA_QUERY) and row[0].isdigit()
+        dict(zip_longest(NVIDIA_QUERY, map(str.strip, row), fillvalue=""))
+        if columns - 1 <= len(row) <= columns and row[0].isdigit()
         else {"message": ", ".join(row)}
         for row in rows
     ]
@@ -107,6 +123,8 @@ def _trouble(row: dict[str, str]) -> str:
     memory = [row[f"memory.{kind}"] for kind in ("total", "free", "used")]
     if row["mig.mode.current"] == "Enabled":
         return split_by_mig(int(row["index"]), row["name"])
+    if row["compute_mode"] == PROHIBITED:
+        return closed_to_all(int(row["index"]), row["name"])
     if all(amount.isdigit() for amount in memory):
         return ""
     if all(amount in NOT_REPORTED for amount in memory) and SHARES_RAM.search(row["name"]):
@@ -129,4 +147,5 @@ def _accelerator(row: dict[str, str], runtime: str, ram: tuple[int, int] | None)
         memory_free=free,
         driver=row["driver_version"],
         runtime_version=runtime,
+        exclusive=row["compute_mode"] in EXCLUSIVE,
     )

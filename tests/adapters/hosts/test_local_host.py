@@ -49,6 +49,7 @@ class Recording:
         """As in nvidia-ml-py."""
 
     nvmlMemory_v2 = 2
+    NVML_COMPUTEMODE_DEFAULT, NVML_COMPUTEMODE_PROHIBITED = 0, 2
 
     def __init__(
         self, *gpus: dict[str, Any], driver: Any = "570.124.06", init: bool = True
@@ -86,6 +87,11 @@ class Recording:
         if "mig" not in handle:
             raise self.NVMLError("Not Supported")
         return [handle["mig"], handle["mig"]]
+
+    def nvmlDeviceGetComputeMode(self, handle: dict[str, Any]) -> int:
+        if "mode" not in handle:
+            raise self.NVMLError("Not Supported")
+        return int(handle["mode"])
 
     def nvmlDeviceGetMemoryInfo(self, handle: dict[str, Any], version: int = 1) -> SimpleNamespace:
         if "memory" not in handle:
@@ -158,6 +164,19 @@ def test_a_gpu_that_is_split_is_a_trouble() -> None:
     seen = recorded(Recording({**H200, "mig": 1}, {**H200, "mig": 0}))
     assert [item.index for item in seen.accelerators] == [1]
     assert "GPU 0 (NVIDIA H200) is split by MIG" in seen.troubles[0]
+
+
+@pytest.mark.parametrize(("mode", "exclusive"), [(0, False), (1, True), (3, True)])
+def test_a_gpu_may_let_in_one_process_at_a_time(mode: int, exclusive: bool) -> None:
+    (gpu,) = recorded(Recording({**H200, "mode": mode})).accelerators
+    assert gpu.exclusive == exclusive
+
+
+def test_a_gpu_that_lets_in_no_process_is_a_trouble() -> None:
+    seen = recorded(Recording({**H200, "mode": 2}, L4))
+    assert [item.index for item in seen.accelerators] == [1]
+    (trouble,) = seen.troubles
+    assert trouble.startswith("GPU 0 (NVIDIA H200) lets in no process")
 
 
 NVIDIA_GPU, ASCEND, NETWORK = "0x030200 0x10de", "0x120000 0x19e5", "0x020000 0x10de"

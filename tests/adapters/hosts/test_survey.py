@@ -128,7 +128,7 @@ def test_what_is_written_down_wins_over_what_is_detected() -> None:
             "runtimes": ["process"],
             "ram": "1GiB",
             "reserve": {"ram": "256MiB"},
-            "accelerators": [{"type": "cuda", "index": 3, "memory": "80GiB"}],
+            "accelerators": [{"type": "cuda", "index": 3, "memory": "80GiB", "exclusive": True}],
         }
     )
     seen = survey_host(host)
@@ -136,6 +136,7 @@ def test_what_is_written_down_wins_over_what_is_detected() -> None:
     assert seen.ram_free <= GIB
     (gpu,) = seen.accelerators
     assert (gpu.type, gpu.index, gpu.memory_free) == ("cuda", 3, 80 * GIB)
+    assert gpu.exclusive
 
 
 @pytest.mark.parametrize(
