@@ -157,3 +157,41 @@ def test_an_exclusive_accelerator_takes_one_model(overcommit: bool) -> None:
     assert verdict.refusal is Reason.ACCELERATOR_MEMORY
     assert "accelerators 0, 1 let in one process at a time, and are claimed" in verdict.detail
     assert "held by other.v1" in verdict.detail
+
+
+ISLANDS = ((0, 1, 2, 3), (4, 5, 6, 7))
+PAIRS = ((0, 1), (4, 5))
+
+
+@pytest.mark.parametrize(
+    ("links", "free", "count", "placement", "taken"),
+    [
+        # The emptiest are of two islands.
+        (ISLANDS, (60, 80, 60, 60, 80, 60, 60, 60), 2, {}, (0, 1)),
+        (ISLANDS, (60, 80, 60, 60, 80, 70, 60, 60), 2, {}, (4, 5)),
+        (ISLANDS, (5, 80, 5, 5, 60, 60, 60, 60), 2, {}, (4, 5)),
+        (ISLANDS, (60, 80, 60, 60, 60, 80, 80, 80), 4, {}, (4, 5, 6, 7)),
+        (ISLANDS, (80,) * 8, 8, {}, tuple(range(8))),
+        # No island has four that are free: three of one and one of the other.
+        (ISLANDS, (80, 80, 3, 3, 60, 60, 60, 3), 4, {}, (0, 4, 5, 6)),
+        (ISLANDS, (60, 80, 70, 70, 60, 60, 80, 60), 2, {"strategy": "binpack"}, (4, 5)),
+        # Accelerators that nothing joins are a group each.
+        (PAIRS, (60, 60, 80, 80, 5, 60, 80, 80), 2, {}, (0, 1)),
+        (PAIRS, (60, 60, 80, 80, 3, 3, 3, 3), 4, {}, (0, 1, 2, 3)),
+        # One alone is the emptiest, as without links.
+        (ISLANDS, (60, 60, 60, 60, 60, 80, 60, 60), 1, {}, (5,)),
+        ((), (60, 80, 60, 60, 80, 60, 60, 60), 2, {}, (1, 4)),
+    ],
+)
+def test_accelerators_of_a_seat_are_joined_by_nvlink_where_that_is_possible(
+    links: tuple[tuple[int, ...], ...],
+    free: tuple[int, ...],
+    count: int,
+    placement: dict[str, Any],
+    taken: tuple[int, ...],
+) -> None:
+    request = wish(placement={"accelerators": count, **placement})
+    (seat,) = on_hosts(request, host(*free, links=links)).seats
+    assert seat.accelerators == taken
+    joined = not links or count < 2 or any(set(taken) <= set(group) for group in links)
+    assert ("NVLink does not join all of them" in seat.reason) != joined

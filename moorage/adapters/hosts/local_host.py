@@ -9,9 +9,10 @@ import socket
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from moorage.engines.packages import packages_of
 from moorage.engines.registry import ENGINES
 from moorage.inventory.snapshot import Accelerator, Program
 from moorage.inventory.survey.facts import Found, is_jetson
-from moorage.inventory.survey.nvidia import closed_to_all, split_by_mig
+from moorage.inventory.survey.nvidia import closed_to_all, groups_of, split_by_mig
 from moorage.inventory.survey.probe import LISTENING, VENDOR_SCRIPT, read_vendors
 from moorage.inventory.survey.vendors import NVIDIA, silent_trouble, vendors_on
 from moorage.spec import EngineName
@@ -175,12 +176,24 @@ def nvidia_accelerators() -> Found:
         cuda = pynvml.nvmlSystemGetCudaDriverVersion()
         seen = [_describe(index, driver, cuda) for index in range(pynvml.nvmlDeviceGetCount())]
         usable = tuple(item for item in seen if isinstance(item, Accelerator))
+        links = groups_of(_linked_pairs([item.index for item in usable]))
     finally:
         pynvml.nvmlShutdown()
     return Found(
         accelerators=usable,
         troubles=tuple(item for item in seen if isinstance(item, str)),
+        links=links,
     )
+
+
+def _linked_pairs(indexes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Pairs of GPUs that NVLink joins, directly or through a switch."""
+    for pair in combinations(indexes, 2):
+        with suppress(pynvml.NVMLError):
+            one, other = map(pynvml.nvmlDeviceGetHandleByIndex, pair)
+            nvlink = pynvml.NVML_P2P_CAPS_INDEX_NVLINK
+            if pynvml.nvmlDeviceGetP2PStatus(one, other, nvlink) == pynvml.NVML_P2P_STATUS_OK:
+                yield pair
 
 
 def _describe(index: int, driver: str, cuda: int) -> Accelerator | str:

@@ -2,6 +2,7 @@
 
 import csv
 import re
+from collections.abc import Iterable
 from itertools import zip_longest
 
 from moorage.common.printable import COLOUR
@@ -23,17 +24,24 @@ def linked_groups(matrix: str) -> tuple[tuple[int, ...], ...]:
     rows = [line.split() for line in COLOUR.sub("", matrix).splitlines()]
     heading = next((row for row in rows if row[:1] == ["GPU0"] and row[1:2] != ["X"]), [])
     columns = [(at, int(name[1])) for at, word in enumerate(heading) if (name := GPU.match(word))]
-    joined: dict[int, set[int]] = {index: {index} for _, index in columns}
+    indexes = {index for _, index in columns}
+    pairs = []
     for row in rows:
         name = GPU.match(row[0]) if row else None
-        if row is heading or not name or int(name[1]) not in joined:
+        if row is heading or not name or int(name[1]) not in indexes:
             continue
-        for at, other in columns:
-            if at + 1 < len(row) and NVLINK.match(row[at + 1]):
-                together = joined[int(name[1])] | joined[other]
-                joined |= dict.fromkeys(together, together)
-    groups = {tuple(sorted(group)) for group in joined.values() if len(group) > 1}
-    return tuple(sorted(groups))
+        linked = (i for at, i in columns if at + 1 < len(row) and NVLINK.match(row[at + 1]))
+        pairs += [(int(name[1]), index) for index in linked]
+    return groups_of(pairs)
+
+
+def groups_of(pairs: Iterable[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:
+    """The groups that pairs of indexes form, directly or through others, in ascending order."""
+    joined: dict[int, set[int]] = {}
+    for one, other in pairs:
+        together = joined.get(one, {one}) | joined.get(other, {other})
+        joined |= dict.fromkeys(together, together)
+    return tuple(sorted({tuple(sorted(group)) for group in joined.values()}))
 
 
 NVIDIA_QUERY = (

@@ -50,11 +50,16 @@ class Recording:
 
     nvmlMemory_v2 = 2
     NVML_COMPUTEMODE_DEFAULT, NVML_COMPUTEMODE_PROHIBITED = 0, 2
+    NVML_P2P_CAPS_INDEX_NVLINK, NVML_P2P_STATUS_OK = 2, 0
 
     def __init__(
-        self, *gpus: dict[str, Any], driver: Any = "570.124.06", init: bool = True
+        self,
+        *gpus: dict[str, Any],
+        driver: Any = "570.124.06",
+        init: bool = True,
+        links: tuple[set[str], ...] = (),
     ) -> None:
-        self.gpus, self.driver, self.init = gpus, driver, init
+        self.gpus, self.driver, self.init, self.links = gpus, driver, init, links
         self.open = False
 
     def nvmlInit(self) -> None:
@@ -92,6 +97,12 @@ class Recording:
         if "mode" not in handle:
             raise self.NVMLError("Not Supported")
         return int(handle["mode"])
+
+    def nvmlDeviceGetP2PStatus(self, one: dict[str, Any], other: dict[str, Any], way: int) -> int:
+        assert way == self.NVML_P2P_CAPS_INDEX_NVLINK
+        if one["uuid"] == other["uuid"]:
+            raise self.NVMLError("Invalid Argument")
+        return 0 if {one["uuid"], other["uuid"]} in self.links else 5
 
     def nvmlDeviceGetMemoryInfo(self, handle: dict[str, Any], version: int = 1) -> SimpleNamespace:
         if "memory" not in handle:
@@ -177,6 +188,13 @@ def test_a_gpu_that_lets_in_no_process_is_a_trouble() -> None:
     assert [item.index for item in seen.accelerators] == [1]
     (trouble,) = seen.troubles
     assert trouble.startswith("GPU 0 (NVIDIA H200) lets in no process")
+
+
+def test_gpus_that_nvlink_joins_are_a_group() -> None:
+    gpus = [{**H200, "uuid": f"GPU-{at}"} for at in range(5)]
+    pairs = ({"GPU-0", "GPU-2"}, {"GPU-2", "GPU-4"}, {"GPU-1", "GPU-3"})
+    assert recorded(Recording(*gpus, links=pairs)).links == ((0, 2, 4), (1, 3))
+    assert recorded(Recording(*gpus)).links == ()
 
 
 NVIDIA_GPU, ASCEND, NETWORK = "0x030200 0x10de", "0x120000 0x19e5", "0x020000 0x10de"
