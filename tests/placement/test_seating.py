@@ -10,11 +10,13 @@ from moorage.common.units import GIB
 from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
+from moorage.placement.demand import Subject
 from moorage.placement.fit import room_of
+from moorage.placement.propose import propose
 from moorage.placement.request import Request
 from moorage.placement.seating import with_seats
 from moorage.spec import EngineName, RuntimeName
-from tests.builders import a_claim, a_host, a_profile, a_spec, an_accelerator
+from tests.builders import a_claim, a_fleet, a_host, a_profile, a_spec, an_accelerator
 from tests.placement.requests import StatedSizes, a_request, on_hosts, views
 
 TEN = StatedSizes(lambda _, t, p: 10 * GIB // (t * p), outside=GIB)
@@ -195,3 +197,11 @@ def test_accelerators_of_a_seat_are_joined_by_nvlink_where_that_is_possible(
     assert seat.accelerators == taken
     joined = not links or count < 2 or any(set(taken) <= set(group) for group in links)
     assert ("NVLink does not join all of them" in seat.reason) != joined
+
+
+def test_on_an_exclusive_accelerator_the_running_release_stops_first() -> None:
+    held = a_claim(Resource.ACCELERATOR, 11 * GIB, release="tiny.v1")
+    there = a_host(accelerators=(an_accelerator(exclusive=True),), claims=(held,))
+    placement = propose(Subject(a_spec(), a_profile()), a_fleet(there), ENGINES, running="tiny.v1")
+    assert placement.fits
+    assert placement.stop_first.startswith("tiny.v1 must stop first")
