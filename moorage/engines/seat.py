@@ -12,7 +12,7 @@ from moorage.engines.flags import Variable, variable
 from moorage.engines.launch import Isolation, Mount, Preparation
 from moorage.engines.request import LaunchRequest
 from moorage.images.catalogue import Fit, fit
-from moorage.inventory.devices import DeviceKind, device_kind, device_nodes, sees_others
+from moorage.inventory.devices import DeviceKind, device_kind_on, device_nodes, sees_others
 from moorage.inventory.snapshot import Accelerator
 from moorage.models.source import ModelFile
 from moorage.placement.placement import CPU
@@ -45,8 +45,8 @@ def isolation(request: LaunchRequest) -> Isolation:
 
 def device_kind_of(request: LaunchRequest) -> DeviceKind:
     """The device kind of the seat's accelerators; the default for a seat on CPU."""
-    seat = request.seat
-    return DeviceKind() if seat.accelerator_type == CPU else device_kind(seat.accelerator_type)
+    kind = request.seat.accelerator_type
+    return DeviceKind() if kind == CPU else device_kind_on(request.host, kind)
 
 
 def claimed_accelerators(request: LaunchRequest) -> tuple[Accelerator, ...]:
@@ -59,7 +59,13 @@ def sees_more_than_claimed(request: LaunchRequest) -> bool:
     """Whether the engine could use accelerators beyond its claim."""
     if not request.in_container or request.spec.engine.container.privileged:
         return True
-    return sees_others(device_kind_of(request), claimed_accelerators(request))
+    return _sees_all_gpus(request) or sees_others(
+        device_kind_of(request), claimed_accelerators(request)
+    )
+
+
+def _sees_all_gpus(request: LaunchRequest) -> bool:
+    return request.seat.accelerator_type == CUDA and request.host.exposes_all_gpus
 
 
 def shm_bytes(request: LaunchRequest) -> int:
@@ -100,10 +106,17 @@ def isolation_warnings(request: LaunchRequest) -> Iterator[str]:
         yield "engine.container.memory: on CPU the claim is the limit; set `placement.ram`"
     if settings.cores and seat.cores:
         yield f"engine.container.cores: {seat.cores} cores were claimed, and they are the limit"
-    if not settings.privileged and sees_more_than_claimed(request):
+    if not settings.privileged and sees_others(
+        device_kind_of(request), claimed_accelerators(request)
+    ):
         yield (
             f"{request.host.name}: the container gets /dev/dri as a whole; write down `node` of"
             f" each {seat.accelerator_type} accelerator in the fleet file to narrow it"
+        )
+    if _sees_all_gpus(request) and len(request.host.accelerators) > len(seat.accelerators):
+        yield (
+            f"{request.host.name}: under WSL every container sees all GPUs; a variable limits the"
+            " engine to its own"
         )
 
 

@@ -8,10 +8,16 @@ and platforms; Intel's pages on Gaudi; the device lists of GPUStack's runtime (`
 from collections.abc import Sequence
 
 from moorage.common.values import Value
-from moorage.inventory.snapshot import Accelerator
+from moorage.inventory.snapshot import Accelerator, HostSnapshot
 
 RENDER_NODES = "/dev/dri"
 """Directory with the nodes of all graphics devices; Docker passes on every device in it."""
+
+NVIDIA_RUNTIME = "nvidia"
+"""Name under which NVIDIA's container toolkit registers its runtime with Docker."""
+
+NVIDIA_CHOSEN_BY = "NVIDIA_VISIBLE_DEVICES"
+"""Variable that names the devices to that runtime, by index or UUID."""
 
 
 class DeviceKind(Value):
@@ -132,6 +138,7 @@ ORDERS = {kind.order[0]: kind.order[1] for kind in DEVICES.values() if kind.orde
 """Variables of the order in which an engine numbers accelerators, with the order of claims."""
 
 DEVICE_VARIABLES = ORDERS.keys() | {
+    NVIDIA_CHOSEN_BY,
     *("ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"),  # ROCm reads these, too
     *(name for kind in DEVICES.values() for name in (kind.visibility, kind.chosen_by) if name),
 }
@@ -143,6 +150,16 @@ UNKNOWN = DeviceKind(refusal="nothing is known of accelerators of this type")
 def device_kind(accelerator_type: str) -> DeviceKind:
     """The `DeviceKind` of a type; a type that is not in the table is always refused."""
     return DEVICES.get(accelerator_type, UNKNOWN)
+
+
+def device_kind_on(host: HostSnapshot, accelerator_type: str) -> DeviceKind:
+    """The `DeviceKind` of a type on a host, which may refuse device requests."""
+    kind = device_kind(accelerator_type)
+    if not (kind.requested and host.needs_nvidia_runtime):
+        return kind
+    # An index has the same meaning in every mode of the toolkit; not every mode knows UUIDs.
+    by_runtime = {"runtime": NVIDIA_RUNTIME, "chosen_by": NVIDIA_CHOSEN_BY, "requested": False}
+    return kind.model_copy(update=by_runtime)
 
 
 def process_refusal(accelerator_type: str) -> str:

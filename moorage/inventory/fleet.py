@@ -75,6 +75,11 @@ class StaticAccelerator(InputValue):
         " `/dev/dri/renderD128`: a container gets only this one. Empty = it gets all of"
         " `/dev/dri`, and a variable names its own.",
     )
+    exclusive: bool = Field(
+        False,
+        description="Whether it lets in only one process at a time, so that only one model may use"
+        " it. NVIDIA's compute mode `Exclusive_Process` is detected.",
+    )
 
     @field_validator("memory")
     @classmethod

@@ -32,7 +32,11 @@ NOT_CONFIGURED = EngineVersions.defaults()
 
 
 class Accelerator(Value):
-    """One accelerator of a host. Memory in bytes; the device reports `memory_free`."""
+    """One accelerator of a host. Memory in bytes; the device reports `memory_free`.
+
+    Attributes:
+        exclusive: Whether only one process at a time may use it.
+    """
 
     type: str
     index: int
@@ -44,6 +48,7 @@ class Accelerator(Value):
     runtime_version: str = ""
     family: str = ""
     node: str = ""
+    exclusive: bool = False
 
     @property
     def identifier(self) -> str:
@@ -83,6 +88,10 @@ class HostSnapshot(Value):
         disk_free: Free bytes on the disk of that directory; None = not measured.
         begun: Bytes of unfinished models in it, by the path of the model there.
         interface: Network interface to the other hosts; empty = unknown.
+        exposes_all_gpus: Whether a container sees all NVIDIA GPUs, whatever it requests: under WSL
+            the driver does not separate them.
+        needs_nvidia_runtime: Whether containers get NVIDIA GPUs only from Docker's runtime
+            `nvidia`, because device requests are refused.
     """
 
     name: str
@@ -117,6 +126,8 @@ class HostSnapshot(Value):
     port_range: tuple[int, int] = (40000, 40063)
     ray_range: tuple[int, int] = (41000, 41999)
     interface: str = ""
+    exposes_all_gpus: bool = False
+    needs_nvidia_runtime: bool = False
     ports_in_use: tuple[int, ...] = ()
     claims: tuple[Claim, ...] = ()
 

@@ -38,6 +38,8 @@ class Room:
 def room_of(host: HostSnapshot) -> Room:
     """The room on a host: total minus claims minus the reserve, and never more than is really free.
 
+    An accelerator that lets in one process at a time has no room once anything is claimed on it.
+
     Use beyond the claims that are not pending belongs to strangers: other processes, or an engine
     that is still loading. The larger of that use and the reserve is deducted, since the reserve may
     be meant for it. Pending claims do not reduce that use.
@@ -84,6 +86,8 @@ def _memory(
         if reserve or (held and item["index"] in held):
             index = item["index"]
             free = _left(total, free, reserve, held.get(index, 0), pending.get(index, 0))
+            if item["exclusive"] and index in held:
+                free = 0
         memory.append(free if free < total else total)
     return memory, kinds == 1
 
@@ -103,6 +107,23 @@ def _share_one_pool(host: HostSnapshot, room: Room) -> None:
     room.memory = [min(left, room.ram) for left in room.memory]
 
 
+def occupied(host: HostSnapshot) -> frozenset[int]:
+    """Indexes of claimed accelerators that let in only one process at a time."""
+    if not host.claims or not any(item.exclusive for item in host.accelerators):
+        return frozenset()
+    held, _ = claimed_amounts(host.claims)
+    return frozenset(item.index for item in host.accelerators if item.exclusive) & held.keys()
+
+
+def occupied_note(indexes: Iterable[int]) -> str:
+    """Why occupied accelerators have no room; empty = there are none."""
+    numbers = sorted(indexes)
+    if len(numbers) == 1:
+        return f"accelerator {numbers[0]} lets in one process at a time, and is claimed"
+    names = ", ".join(map(str, numbers))
+    return f"accelerators {names} let in one process at a time, and are claimed" if names else ""
+
+
 def misfits(
     host: HostSnapshot, wanted: Iterable[Claim], *, overcommit: bool = False
 ) -> tuple[str, ...]:
@@ -117,12 +138,16 @@ def misfits(
         needs[key] = needs.get(key, 0) + claim.amount
     if not needs:
         return ()
-    room = room_of(host)
+    room, closed = room_of(host), occupied(host)
     memory = {i.index: left for i, left in zip(host.accelerators, room.memory, strict=True)}
     reasons = []
     for (resource, index), amount in needs.items():
         if resource == Resource.PORT:
             reasons.append(_port_misfit(host, index, amount))
+            continue
+        if resource == Resource.ACCELERATOR and index in closed:
+            note = _holder_note(host, resource, index)
+            reasons.append("; ".join(filter(None, (occupied_note([index]), note))))
             continue
         if overcommit and resource == Resource.ACCELERATOR and index in memory:
             continue

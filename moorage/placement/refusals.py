@@ -15,7 +15,7 @@ from moorage.placement.candidates import (
     within_ram,
 )
 from moorage.placement.explanation import Verdict
-from moorage.placement.fit import holders, ram_refusal
+from moorage.placement.fit import holders, occupied, occupied_note, ram_refusal
 from moorage.placement.request import Request
 from moorage.placement.view import AcceleratorKind, HostView
 
@@ -173,6 +173,7 @@ def _measure(
             return Verdict.of(name, ram_refusal(view.host, least, view.room.ram))
     nearest, available = _nearest(request, view, kind, room, shapes)
     there = fields(view.host)
+    note = nearest.obstacle or (occupied_note(occupied(view.host)) if there["claims"] else "")
     if available < nearest.needed <= room[nearest.count - 1] and not there["unified_memory"]:
         needed = request.ram_for(kind.type, nearest.needed * nearest.count)
         return Verdict.of(name, ram_refusal(view.host, needed, view.room.ram))
@@ -180,7 +181,7 @@ def _measure(
         name,
         # More accelerators would help, and only the shape of the model prevents that.
         Reason.PARALLELISM if nearest.obstacle else Reason.ACCELERATOR_MEMORY,
-        nearest.obstacle,
+        note,
         nearest.needed,
         available,
         nearest.count,
@@ -259,4 +260,5 @@ def _lack(
     if needed <= room[-1] and not view.host.unified_memory:
         return ram_refusal(view.host, request.ram_for(kind.type, needed * count), view.room.ram)
     held_by = holders(view.host, Resource.ACCELERATOR)
-    return Refusal(Reason.ACCELERATOR_MEMORY, "", needed, available, count, there, held_by)
+    note = occupied_note(occupied(view.host))
+    return Refusal(Reason.ACCELERATOR_MEMORY, note, needed, available, count, there, held_by)

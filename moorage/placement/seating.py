@@ -1,6 +1,6 @@
 """Turns the best candidate into seats: accelerators, bytes and ports."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,7 +8,7 @@ from moorage.common.units import human_bytes
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
 from moorage.placement.candidates import Candidate
 from moorage.placement.demand import Allocation
-from moorage.placement.fit import allocatable_memory, free_ports
+from moorage.placement.fit import allocatable_memory, free_ports, occupied
 from moorage.placement.links import join_seats
 from moorage.placement.placement import CPU, Placement, Seat
 from moorage.placement.request import Request
@@ -108,7 +108,8 @@ def _seat(
         need=allocation.need,
         layers=candidate.layers,
         reason=f"{len(chosen)} x {candidate.kind}, {human_bytes(allocation.bytes)} of each for"
-        f" {allocation.tokens} tokens{_cut(request, allocation.tokens)}{over}{_in_ram(request)}",
+        f" {allocation.tokens} tokens{_cut(request, allocation.tokens)}{over}{_in_ram(request)}"
+        f"{_unlinked_note(host, chosen)}",
     )
 
 
@@ -128,21 +129,61 @@ def _cut(request: Request, tokens: int) -> str:
 def _accelerators(
     request: Request, candidate: Candidate, at: int, allocation: Allocation
 ) -> list[Accelerator]:
-    """The emptiest usable accelerators, or with bin-packing the fullest that still have room."""
+    """The emptiest usable accelerators, or with bin-packing the fullest that still have room.
+
+    Several of them are of as few groups that NVLink joins as possible.
+    """
     view, taken, kind = candidate.views[at], candidate.rooms[at], candidate.kind
     assert kind is not None
-    keys = request.listed_accelerators
+    keys, closed = request.listed_accelerators, occupied(view.host)
     listed = {index for _, host, index in keys if host == view.host.name}
+    packs = request.spec.placement.strategy == Strategy.BINPACK
     usable = [
-        (left, item)
+        (left if packs else -left, item)
         for left, item in zip(view.room.memory, view.host.accelerators, strict=True)
         if view.kind_of(item) == kind
         and level_room(left, item, kind) >= min(allocation.bytes, taken[-1])
         and (not listed or item.index in listed)
+        and item.index not in closed
     ]
-    packs = request.spec.placement.strategy == Strategy.BINPACK
-    usable.sort(key=lambda pair: pair[0], reverse=not packs)
-    return sorted((item for _, item in usable[: len(taken)]), key=lambda item: item.index)
+    usable.sort(key=lambda pair: pair[0])
+    chosen = _of_few_groups(usable, len(taken), view.host.links)
+    return sorted(chosen, key=lambda item: item.index)
+
+
+def _of_few_groups(
+    usable: Sequence[tuple[int, Accelerator]], count: int, links: Sequence[Sequence[int]]
+) -> list[Accelerator]:
+    """The best accelerators of as few linked groups as possible.
+
+    Args:
+        usable: Accelerators with their ranks, the best first; a better one has a smaller rank.
+    """
+    if count < 2 or not links:
+        return [item for _, item in usable[:count]]
+    groups: dict[int, list[tuple[int, Accelerator]]] = defaultdict(list)
+    for pair in usable:
+        groups[_group_of(pair[1].index, links)].append(pair)
+    chosen: list[Accelerator] = []
+    while groups and len(chosen) < count:
+        missing = count - len(chosen)
+        parts = {key: own[:missing] for key, own in groups.items()}
+        # Of the groups that have enough the one with the best, else the largest.
+        ranks = [(-len(own), sum(rank for rank, _ in own), key) for key, own in parts.items()]
+        _, _, best = min(ranks)
+        chosen += [item for _, item in parts[best]]
+        del groups[best]
+    return chosen
+
+
+def _group_of(index: int, links: Sequence[Sequence[int]]) -> int:
+    """The first index of an accelerator's linked group; its own index if it is in none."""
+    return next((group[0] for group in links if index in group), index)
+
+
+def _unlinked_note(host: HostSnapshot, chosen: Sequence[Accelerator]) -> str:
+    groups = {_group_of(item.index, host.links) for item in chosen} if host.links else ()
+    return "; NVLink does not join all of them" if len(groups) > 1 else ""
 
 
 def ports_on(request: Request, host: HostSnapshot) -> dict[str, Any]:

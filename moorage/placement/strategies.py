@@ -17,7 +17,7 @@ from moorage.placement.demand import Allocation, Split
 from moorage.placement.links import join_refusal
 from moorage.placement.many_hosts import many_hosts
 from moorage.placement.request import Request
-from moorage.placement.view import AcceleratorKind, HostView, narrowed
+from moorage.placement.view import AcceleratorKind, HostView, narrowed, without_occupied
 from moorage.spec import Strategy
 
 Search = Callable[[Request, Sequence[HostView]], list[Candidate]]
@@ -169,10 +169,10 @@ def _fewest_cpus(request: Request, there: Sequence[HostView]) -> Candidate | Non
 def overcommitted(request: Request, views: Sequence[HostView]) -> list[Candidate]:
     """The candidates as if the accelerators were empty, with the smallest claim.
 
-    Left out are accelerators that are too small even when empty, and hosts with unified memory,
-    since overcommitting those makes the host itself fail.
+    Left out are accelerators that are too small even when empty, or occupied, and hosts with
+    unified memory, since overcommitting those makes the host itself fail.
     """
-    views = [view for view in views if not view.host.unified_memory]
+    views = [without_occupied(view) for view in views if not view.host.unified_memory]
     empty = [
         narrowed(view, {kind: [kind.total] * len(room) for kind, room in view.groups.items()})
         for view in views

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from moorage.common.units import human_bytes
 from moorage.inventory.snapshot import VENDORS, Accelerator, HostSnapshot
-from moorage.placement.fit import Room, room_of
+from moorage.placement.fit import Room, occupied, room_of
 
 TOLERANCE = 100
 """Sizes of one product that differ by at most this fraction (1 / n) are one kind.
@@ -120,6 +120,15 @@ def select(view: HostView, chosen: Set[tuple[str, int]]) -> HostView:
     items, memory = [item for item, _ in taken], [room for _, room in taken]
     groups = _groups(items, memory, view.smallest)
     return narrowed(view, {kind: room for kind, room in groups.items() if kind in view.groups})
+
+
+def without_occupied(view: HostView) -> HostView:
+    """The same host without accelerators that let in one process at a time, and are claimed."""
+    closed = occupied(view.host)
+    if not closed:
+        return view
+    items = view.host.accelerators
+    return select(view, {(item.type, item.index) for item in items if item.index not in closed})
 
 
 def narrowed(view: HostView, groups: dict[AcceleratorKind, list[int]]) -> HostView:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from moorage.adapters.docker.container_options import container_arguments
 from moorage.common.failures import Failure
 from moorage.engines.launch import ContainerSpec, LaunchPlan
 from moorage.inventory.devices import DEVICES, device_kind, process_refusal
@@ -118,10 +119,48 @@ def test_render_nodes_that_are_written_down_narrow_a_container_to_its_own(kind: 
     assert variables(container) == {}
 
 
-def test_a_container_that_sees_more_than_its_own_is_warned_about() -> None:
-    (warning,) = planned("rocm", {"image": "own/vllm:1"}, a_fleet_of("rocm")).warnings
-    assert "/dev/dri as a whole" in warning
-    assert not planned("cann", {"image": "own/vllm:1"}, a_fleet_of("cann")).warnings
+def like(kind: str, **changes: Any) -> HostSnapshot:
+    """The host with accelerators of a type, as a survey saw it otherwise."""
+    return a_fleet_of(kind).model_copy(update=changes)
+
+
+UNDER_WSL = {"exposes_all_gpus": True}
+
+
+@pytest.mark.parametrize(
+    ("kind", "seen", "warned"),
+    [
+        ("rocm", {}, "/dev/dri as a whole"),
+        ("cann", {}, ""),
+        ("cuda", {}, ""),
+        ("cuda", UNDER_WSL, "under WSL every container sees all GPUs"),
+        ("cann", UNDER_WSL, ""),
+    ],
+)
+def test_a_container_that_sees_more_than_its_own_is_warned_about(
+    kind: str, seen: dict[str, Any], warned: str
+) -> None:
+    warnings = planned(kind, {"image": "own/vllm:1"}, like(kind, **seen)).warnings
+    assert [warned in one for one in warnings] == [True] * bool(warned)
+
+
+def test_under_wsl_a_variable_names_the_gpus_of_a_container() -> None:
+    """The driver there gives every container all GPUs, whatever its device request says."""
+    container = contained("cuda", like("cuda", **UNDER_WSL))
+    assert variables(container) == {"CUDA_VISIBLE_DEVICES": "1,3"}
+    assert container.devices == ("id-1", "id-3")
+    (order,) = (one for one in container.environment if one.name == "CUDA_DEVICE_ORDER")
+    assert order.value == "PCI_BUS_ID"
+
+
+@pytest.mark.parametrize("runtime", ["", "nvidia"])
+def test_where_device_requests_are_refused_nvidias_runtime_provides_the_gpus(runtime: str) -> None:
+    container = contained("cuda", like("cuda", needs_nvidia_runtime=bool(runtime)))
+    named = [one.value for one in container.environment if one.name == "NVIDIA_VISIBLE_DEVICES"]
+    assert named == ["1,3"] * bool(runtime)
+    assert container.isolation.runtime == runtime
+    requests = container_arguments(container)["device_requests"]
+    assert [one.device_ids for one in requests] == [["id-1", "id-3"]] * (not runtime)
 
 
 @pytest.mark.parametrize(

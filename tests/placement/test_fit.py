@@ -28,6 +28,9 @@ def used(gib: int) -> dict[str, Any]:
     return {"accelerators": (an_accelerator(memory_free=(80 - gib) * GIB),)}
 
 
+EXCLUSIVE: dict[str, Any] = {"accelerators": (an_accelerator(exclusive=True),)}
+
+
 @pytest.mark.parametrize(
     ("host", "left"),
     [
@@ -55,6 +58,11 @@ def used(gib: int) -> dict[str, Any]:
         ({**used(0), "accelerator_reserve": 90 * GIB}, 0),
         # claims on another accelerator
         ({**used(0), "claims": (gpu(30, index=1),)}, 80),
+        # only one process at a time may use it
+        ({**EXCLUSIVE}, 80),
+        ({**EXCLUSIVE, "claims": (gpu(30),)}, 0),
+        ({**EXCLUSIVE, "claims": (gpu(30, pending=True),)}, 0),
+        ({**EXCLUSIVE, "claims": (gpu(30, index=1),)}, 80),
     ],
     ids=str,
 )
@@ -215,3 +223,14 @@ def test_a_port_that_is_planned_but_not_yet_released_is_taken_too() -> None:
 def test_nobody_is_named_as_holder_where_the_claim_has_no_release_yet() -> None:
     (reason,) = misfits(a_host(claims=(gpu(72, release=""),)), [gpu(72)])
     assert "held by" not in reason
+
+
+@pytest.mark.parametrize("overcommit", [False, True])
+@pytest.mark.parametrize("claims", [(), (gpu(1, release="llama.v2"),)])
+def test_what_is_claimed_on_an_exclusive_accelerator_keeps_all_others_out(
+    claims: tuple[Claim, ...], overcommit: bool
+) -> None:
+    host = a_host(**EXCLUSIVE, claims=claims)
+    reasons = misfits(host, [gpu(10, release="")], overcommit=overcommit)
+    why = "accelerator 0 lets in one process at a time, and is claimed; held by llama.v2"
+    assert reasons == (why,) * bool(claims)

@@ -5,15 +5,18 @@ from typing import Any
 
 import pytest
 
+from moorage.common.refusal import Reason
 from moorage.common.units import GIB
 from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
+from moorage.placement.demand import Subject
 from moorage.placement.fit import room_of
+from moorage.placement.propose import propose
 from moorage.placement.request import Request
 from moorage.placement.seating import with_seats
 from moorage.spec import EngineName, RuntimeName
-from tests.builders import a_claim, a_host, a_profile, a_spec, an_accelerator
+from tests.builders import a_claim, a_fleet, a_host, a_profile, a_spec, an_accelerator
 from tests.placement.requests import StatedSizes, a_request, on_hosts, views
 
 TEN = StatedSizes(lambda _, t, p: 10 * GIB // (t * p), outside=GIB)
@@ -132,3 +135,73 @@ def test_the_next_replica_finds_the_room_that_is_left(
     room = room_of(before)
     assert after.room.memory == [room.memory[0] - taken]
     assert after.room.ram == room.ram - 2 * GIB - (taken if unified else 0)
+
+
+def exclusive(*claimed: int) -> HostSnapshot:
+    """Two GPUs that let in one process at a time, some of them with a small claim."""
+    gpus = (an_accelerator(at, exclusive=True) for at in range(2))
+    claims = (a_claim(Resource.ACCELERATOR, GIB, at, release="other.v1") for at in claimed)
+    return a_host(accelerators=tuple(gpus), claims=tuple(claims))
+
+
+@pytest.mark.parametrize("overcommit", [False, True])
+def test_an_exclusive_accelerator_takes_one_model(overcommit: bool) -> None:
+    both = {"accelerators": ["gpu-1:cuda:0", "gpu-1:cuda:1"], "accelerators_per_replica": 1}
+    placement = {**both, "overcommit": overcommit}
+    seats = on_hosts(wish(replicas=2, placement=placement), exclusive()).seats
+    assert [seat.accelerators for seat in seats] == [(0,), (1,)]
+    (seat,) = on_hosts(wish(placement=placement), exclusive(0)).seats
+    assert seat.accelerators == (1,)
+
+    refused = on_hosts(wish(placement=placement), exclusive(0, 1))
+    assert not refused.fits
+    (verdict,) = refused.verdicts
+    assert verdict.refusal is Reason.ACCELERATOR_MEMORY
+    assert "accelerators 0, 1 let in one process at a time, and are claimed" in verdict.detail
+    assert "held by other.v1" in verdict.detail
+
+
+ISLANDS = ((0, 1, 2, 3), (4, 5, 6, 7))
+PAIRS = ((0, 1), (4, 5))
+
+
+@pytest.mark.parametrize(
+    ("links", "free", "count", "placement", "taken"),
+    [
+        # The emptiest are of two islands.
+        (ISLANDS, (60, 80, 60, 60, 80, 60, 60, 60), 2, {}, (0, 1)),
+        (ISLANDS, (60, 80, 60, 60, 80, 70, 60, 60), 2, {}, (4, 5)),
+        (ISLANDS, (5, 80, 5, 5, 60, 60, 60, 60), 2, {}, (4, 5)),
+        (ISLANDS, (60, 80, 60, 60, 60, 80, 80, 80), 4, {}, (4, 5, 6, 7)),
+        (ISLANDS, (80,) * 8, 8, {}, tuple(range(8))),
+        # No island has four that are free: three of one and one of the other.
+        (ISLANDS, (80, 80, 3, 3, 60, 60, 60, 3), 4, {}, (0, 4, 5, 6)),
+        (ISLANDS, (60, 80, 70, 70, 60, 60, 80, 60), 2, {"strategy": "binpack"}, (4, 5)),
+        # Accelerators that nothing joins are a group each.
+        (PAIRS, (60, 60, 80, 80, 5, 60, 80, 80), 2, {}, (0, 1)),
+        (PAIRS, (60, 60, 80, 80, 3, 3, 3, 3), 4, {}, (0, 1, 2, 3)),
+        # One alone is the emptiest, as without links.
+        (ISLANDS, (60, 60, 60, 60, 60, 80, 60, 60), 1, {}, (5,)),
+        ((), (60, 80, 60, 60, 80, 60, 60, 60), 2, {}, (1, 4)),
+    ],
+)
+def test_accelerators_of_a_seat_are_joined_by_nvlink_where_that_is_possible(
+    links: tuple[tuple[int, ...], ...],
+    free: tuple[int, ...],
+    count: int,
+    placement: dict[str, Any],
+    taken: tuple[int, ...],
+) -> None:
+    request = wish(placement={"accelerators": count, **placement})
+    (seat,) = on_hosts(request, host(*free, links=links)).seats
+    assert seat.accelerators == taken
+    joined = not links or count < 2 or any(set(taken) <= set(group) for group in links)
+    assert ("NVLink does not join all of them" in seat.reason) != joined
+
+
+def test_on_an_exclusive_accelerator_the_running_release_stops_first() -> None:
+    held = a_claim(Resource.ACCELERATOR, 11 * GIB, release="tiny.v1")
+    there = a_host(accelerators=(an_accelerator(exclusive=True),), claims=(held,))
+    placement = propose(Subject(a_spec(), a_profile()), a_fleet(there), ENGINES, running="tiny.v1")
+    assert placement.fits
+    assert placement.stop_first.startswith("tiny.v1 must stop first")

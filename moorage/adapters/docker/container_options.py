@@ -113,7 +113,8 @@ def _isolation(isolation: Isolation) -> dict[str, Any]:
 
 
 def _device_requests(spec: ContainerSpec) -> list[DeviceRequest]:
-    if not spec.devices or not device_kind(spec.accelerator_type).requested:
+    by_runtime = bool(spec.isolation.runtime)
+    if not spec.devices or by_runtime or not device_kind(spec.accelerator_type).requested:
         return []
     return [DeviceRequest(device_ids=list(spec.devices), capabilities=[["gpu"]])]
 

@@ -36,6 +36,16 @@ START_ERRORS: tuple[ErrorText, ...] = (
 )
 """Texts of the daemon when a start fails; the first match counts."""
 
+REFUSED_REQUEST = "invoking the NVIDIA Container Runtime Hook directly"
+"""Message of NVIDIA's toolkit in the modes `csv` (Jetson) and `cdi`, which take no device request:
+https://github.com/NVIDIA/nvidia-container-toolkit, `assertModeIsLegacy`."""
+
+NVIDIA_REMEDY = (
+    "Docker there provides GPUs through its runtime `nvidia` only: `nvidia-ctk runtime configure"
+    " --runtime=docker`, restart Docker and deploy again. If `docker info` lists that runtime"
+    ' already, set `nvidia-container-runtime.mode = "auto"` in the toolkit\'s config.toml.'
+)
+
 NO_MOUNT = "bind source path does not exist"
 """Message for a missing directory on the host; the text ends with its path."""
 
@@ -109,6 +119,8 @@ def start_failure(error: APIError, spec: ContainerSpec) -> Failure:
     text = str(error.explanation or error)
     kind = device_kind(spec.accelerator_type)
     texts, detail = START_ERRORS, f"{spec.name} on {spec.host}: {text}"
+    if REFUSED_REQUEST in text:
+        return Failure(Cause.ACCELERATOR_RUNTIME_MISSING, detail, suggestion=NVIDIA_REMEDY)
     if NO_MOUNT in text and text.endswith(kind.mounts):
         texts = (ErrorText(NO_MOUNT, Cause.ACCELERATOR_RUNTIME_MISSING),)
     elif NO_MOUNT in text and text.endswith(tuple(mount.source for mount in spec.mounts)):

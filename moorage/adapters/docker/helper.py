@@ -129,6 +129,7 @@ def _arguments(job: HelperJob) -> dict[str, Any]:
         "image": job.image,
         "mounts": [*own, *job.mounts],
         "device_requests": gpus,
+        "runtime": handed.runtime or None,
         "devices": list(handed.devices),
         "environment": handed.environment,
     }

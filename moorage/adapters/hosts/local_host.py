@@ -8,9 +8,11 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +20,17 @@ import psutil
 import pynvml
 
 from moorage.adapters.engines.installations import Installations
+from moorage.adapters.files.safe_files import read_whole
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Failure
 from moorage.engines.base import Engine
 from moorage.engines.packages import packages_of
 from moorage.engines.registry import ENGINES
 from moorage.inventory.snapshot import Accelerator, Program
-from moorage.inventory.survey.facts import Found
-from moorage.inventory.survey.nvidia import split_by_mig
+from moorage.inventory.survey.facts import Found, is_jetson
+from moorage.inventory.survey.nvidia import closed_to_all, groups_of, split_by_mig
 from moorage.inventory.survey.probe import LISTENING, VENDOR_SCRIPT, read_vendors
+from moorage.inventory.survey.vendors import NVIDIA, silent_trouble, vendors_on
 from moorage.spec import EngineName
 
 NEEDED_MODULES = {
@@ -39,6 +43,15 @@ DEVICES = "import xllamacpp; print(*(one['name'] for one in xllamacpp.get_device
 """Prints the devices on which the wheel of llama.cpp computes, such as `CUDA0` and `CPU`."""
 
 PROBE_SECONDS = 20
+TOOLKIT_CONFIGS = (
+    Path("/etc/nvidia-container-runtime/config.toml"),
+    Path("/var/snap/docker/current/etc/nvidia-container-runtime/config.toml"),
+)
+"""Configurations of NVIDIA's container toolkit: the system's own, and that of Docker's snap."""
+
+MODES = ("cdi", "csv")
+MOST_CONFIG = 2**16
+PCI = Path("/sys/bus/pci/devices")
 TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 
 
@@ -115,23 +128,41 @@ def interface_with(bind: str) -> str:
 def local_accelerators() -> Found:
     """The accelerators of this machine: NVIDIA's through NVML, others through vendors' tools.
 
-    If a driver's tool hangs, the result has no accelerators, and the reason is in `troubles`.
+    If a driver's tool hangs, the result has only what NVML reports, and the reason is in
+    `troubles`. So are accelerators on the PCI bus that no driver reports.
     """
-    found = nvidia_accelerators()
-    if found.accelerators:
-        return found
+    nvml, seen = nvidia_accelerators(), vendors_on(pci_bus())
+    # The tools are slow, and where NVIDIA is the only vendor they add nothing to NVML.
+    found = nvml if nvml.accelerators and not seen.keys() - {NVIDIA} else _ask_tools(nvml)
+    trouble = silent_trouble(seen, found)
+    return found.with_trouble(trouble) if trouble else found
+
+
+def pci_bus() -> str:
+    """Class and vendor of each device on the PCI bus, as `vendors_on` takes them."""
+    lines = []
+    for device in sorted(PCI.glob("*")):
+        with suppress(OSError):
+            kind, vendor = ((device / name).read_text().strip() for name in ("class", "vendor"))
+            lines.append(f"{kind} {vendor}")
+    return "\n".join(lines)
+
+
+def _ask_tools(nvml: Found) -> Found:
+    """What the vendors' tools report; of NVIDIA what NVML reports, if it reports any."""
     try:
         done = subprocess.run(
-            ["sh", "-c", VENDOR_SCRIPT],
+            ["sh", "-c", f"NVML={'known' if nvml.accelerators else ''}\n{VENDOR_SCRIPT}"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=PROBE_SECONDS,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Found(troubles=(f"the accelerators did not answer: {error}",))
+        return nvml.with_trouble(f"the accelerators did not answer: {error}")
     memory = psutil.virtual_memory()
-    return read_vendors(done.stdout.decode(errors="replace"), (memory.total, memory.available))
+    answer = done.stdout.decode(errors="replace")
+    return read_vendors(answer, (memory.total, memory.available), nvml)
 
 
 def nvidia_accelerators() -> Found:
@@ -144,16 +175,29 @@ def nvidia_accelerators() -> Found:
         driver = pynvml.nvmlSystemGetDriverVersion()
         cuda = pynvml.nvmlSystemGetCudaDriverVersion()
         seen = [_describe(index, driver, cuda) for index in range(pynvml.nvmlDeviceGetCount())]
+        usable = tuple(item for item in seen if isinstance(item, Accelerator))
+        links = groups_of(_linked_pairs([item.index for item in usable]))
     finally:
         pynvml.nvmlShutdown()
     return Found(
-        accelerators=tuple(item for item in seen if isinstance(item, Accelerator)),
+        accelerators=usable,
         troubles=tuple(item for item in seen if isinstance(item, str)),
+        links=links,
     )
 
 
+def _linked_pairs(indexes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Pairs of GPUs that NVLink joins, directly or through a switch."""
+    for pair in combinations(indexes, 2):
+        with suppress(pynvml.NVMLError):
+            one, other = map(pynvml.nvmlDeviceGetHandleByIndex, pair)
+            nvlink = pynvml.NVML_P2P_CAPS_INDEX_NVLINK
+            if pynvml.nvmlDeviceGetP2PStatus(one, other, nvlink) == pynvml.NVML_P2P_STATUS_OK:
+                yield pair
+
+
 def _describe(index: int, driver: str, cuda: int) -> Accelerator | str:
-    """One GPU, or the reason why it is unusable: it fell off the bus, or MIG splits it."""
+    """One GPU, or the reason why it is unusable, such as that it fell off the bus."""
     try:
         handle = pynvml.nvmlDeviceGetHandleByIndex(index)
         total, free = _memory(handle)
@@ -163,6 +207,11 @@ def _describe(index: int, driver: str, cuda: int) -> Accelerator | str:
     with suppress(pynvml.NVMLError):  # most GPUs do not support MIG
         if pynvml.nvmlDeviceGetMigMode(handle)[0]:
             return split_by_mig(index, name)
+    mode = pynvml.NVML_COMPUTEMODE_DEFAULT
+    with suppress(pynvml.NVMLError):
+        mode = pynvml.nvmlDeviceGetComputeMode(handle)
+    if mode == pynvml.NVML_COMPUTEMODE_PROHIBITED:
+        return closed_to_all(index, name)
     return Accelerator(
         type="cuda",
         index=index,
@@ -172,6 +221,7 @@ def _describe(index: int, driver: str, cuda: int) -> Accelerator | str:
         memory_free=free,
         driver=driver,
         runtime_version=f"{cuda // 1000}.{cuda % 1000 // 10}",
+        exclusive=mode != pynvml.NVML_COMPUTEMODE_DEFAULT,
     )
 
 
@@ -186,6 +236,23 @@ def _memory(handle: Any) -> tuple[int, int]:
     except pynvml.NVMLError:
         memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
         return int(memory.total), int(memory.free)
+
+
+def refuses_device_requests(kernel: str) -> bool:
+    """Whether NVIDIA's container toolkit here is in a mode that takes no device requests.
+
+    Its mode `auto` means `csv` on a Jetson, and elsewhere one that takes them.
+    """
+    return is_jetson(kernel) or any(_toolkit_mode(path) in MODES for path in TOOLKIT_CONFIGS)
+
+
+def _toolkit_mode(path: Path) -> str:
+    """The mode in a configuration of the toolkit; empty = it states none that can be read."""
+    with suppress(OSError, ValueError, Failure):
+        stated = tomllib.loads(read_whole(path, MOST_CONFIG).decode())
+        runtime = stated.get("nvidia-container-runtime")
+        return str(runtime.get("mode", "")) if isinstance(runtime, dict) else ""
+    return ""
 
 
 def ports_in_use(address: str, low: int, high: int) -> set[int]:

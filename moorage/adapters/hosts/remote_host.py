@@ -8,22 +8,24 @@ from docker.errors import APIError
 from docker.types import Mount
 
 from moorage.adapters.docker.client import DAEMON_ERRORS, connect, daemon_failures
-from moorage.adapters.docker.errors import NO_MOUNT
+from moorage.adapters.docker.errors import NO_MOUNT, REFUSED_REQUEST
 from moorage.adapters.docker.helper import HelperJob, ensure_helper_image, run_helper
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import Access
+from moorage.inventory.devices import NVIDIA_RUNTIME
 from moorage.inventory.fleet import Fleet, Host
 from moorage.inventory.snapshot import HostSnapshot
-from moorage.inventory.survey.facts import ARCHITECTURES, Found, HostFacts
+from moorage.inventory.survey.facts import ARCHITECTURES, Found, HostFacts, is_jetson, is_wsl
 from moorage.inventory.survey.probe import SCRIPT, STORE, read_probe
 from moorage.inventory.survey.vendors import (
     AMD,
+    BY_NVIDIA_RUNTIME,
     HANDED,
     NOTHING,
     NVIDIA,
     Handed,
     handed_to,
-    silent_vendors,
+    silent_trouble,
 )
 
 ASK_SECONDS = 10
@@ -32,6 +34,9 @@ PULL_SECONDS = 10.0
 """How long a survey waits for the helper's image; staging waits for the whole pull."""
 
 AMD_TOOLS = {"amd-smi", "rocm-smi"}
+
+WITHOUT_GPUS = ("could not select device driver", "initialization error", "unresolvable CDI")
+"""Messages of Docker and NVIDIA's toolkit on a host that has the toolkit, but no GPU or driver."""
 
 
 def describe(host: Host) -> HostSnapshot:
@@ -64,6 +69,7 @@ def survey_remote_host(host: Host, fleet: Fleet) -> HostFacts:
         update={
             "docker": info.get("ServerVersion", ""),
             "machine": info["Architecture"],
+            "kernel": _kernel(info),
             "helper_image": image,
         }
     )
@@ -106,20 +112,46 @@ def probe_host(probe: Callable[[Handed], HostFacts], info: dict[str, Any], gpus:
 
     Most hosts need one probe. Accelerators that need more than `/sys` need a second probe.
     """
-    if gpus and NVIDIA.lower() in info.get("Runtimes", {}):
+    ask, lost = partial(_probe_by_its_way, probe, info), ""
+    if gpus and _lists_nvidia(info):
         try:
-            return _with_silent_vendors(probe(HANDED[NVIDIA]))
+            return _with_silent_vendors(ask(HANDED[NVIDIA]), info)
         except Failure as failure:
             if failure.cause is not Cause.ACCELERATOR_RUNTIME_MISSING:
                 raise
+            lost = failure.detail
     facts = probe(NOTHING)
     if not gpus:
-        return facts.model_copy(update=dict(Found()))
+        by_runtime = _lists_nvidia(info) and is_jetson(_kernel(info))
+        return facts.model_copy(update={**dict(Found()), "needs_nvidia_runtime": by_runtime})
     for vendor in facts.vendors:
         # A probe with AMD's devices finds more only if the image has AMD's tools.
         if vendor in HANDED and (vendor != AMD or AMD_TOOLS & set(facts.tools)):
-            facts = _with_vendor(facts, probe, vendor)
-    return _with_silent_vendors(facts)
+            facts = _with_vendor(facts, ask, vendor)
+    return _with_silent_vendors(facts, info, lost)
+
+
+def _lists_nvidia(info: dict[str, Any]) -> bool:
+    return NVIDIA_RUNTIME in (info.get("Runtimes") or {})
+
+
+def _kernel(info: dict[str, Any]) -> str:
+    return str(info.get("KernelVersion") or "")
+
+
+def _probe_by_its_way(
+    probe: Callable[[Handed], HostFacts], info: dict[str, Any], handed: Handed
+) -> HostFacts:
+    """A probe; with NVIDIA's GPUs through Docker's runtime if it refuses device requests."""
+    if not (handed.gpus and _lists_nvidia(info)):
+        return probe(handed)
+    if not is_jetson(_kernel(info)):
+        try:
+            return probe(handed)
+        except Failure as failure:
+            if REFUSED_REQUEST not in failure.detail:
+                raise
+    return probe(BY_NVIDIA_RUNTIME).model_copy(update={"needs_nvidia_runtime": True})
 
 
 def _with_vendor(facts: HostFacts, probe: Callable[[Handed], HostFacts], vendor: str) -> HostFacts:
@@ -134,12 +166,23 @@ def _with_vendor(facts: HostFacts, probe: Callable[[Handed], HostFacts], vendor:
     return found.model_copy(update={"troubles": (*kept, *found.troubles)})
 
 
-def _with_silent_vendors(facts: HostFacts) -> HostFacts:
-    """Add a trouble for present accelerators that report nothing."""
-    silent = silent_vendors(facts.vendors, facts.accelerators)
-    if not silent or facts.troubles:
-        return facts
-    return facts.with_trouble(
-        f"accelerators of {', '.join(silent)} are there that tell nothing: write them down under"
-        " `accelerators` of the host"
-    )
+def _with_silent_vendors(facts: HostFacts, info: dict[str, Any], lost: str = "") -> HostFacts:
+    """Add a trouble for present accelerators that report nothing; `lost` as in `_off_the_bus`."""
+    trouble = silent_trouble(facts.vendors, facts) or _off_the_bus(facts, info, lost)
+    return facts.with_trouble(trouble) if trouble else facts
+
+
+def _off_the_bus(facts: HostFacts, info: dict[str, Any], lost: str) -> str:
+    """The trouble of an NVIDIA GPU that the PCI bus does not show; empty = there is none.
+
+    Args:
+        lost: Why the probe with NVIDIA's GPUs failed; empty = it did not.
+    """
+    if facts.accelerators or facts.troubles or NVIDIA in facts.vendors:
+        return ""
+    if is_jetson(_kernel(info)):
+        lost = lost or "no probe finds it; Docker needs the runtime `nvidia`"
+        return f"the GPU of this Jetson cannot be used: {lost}"
+    # A host may have the toolkit and no GPU; under WSL only the toolkit knows.
+    harmless = not is_wsl(_kernel(info)) and any(text in lost for text in WITHOUT_GPUS)
+    return f"NVIDIA's container toolkit fails: {lost}" if lost and not harmless else ""

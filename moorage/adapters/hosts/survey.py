@@ -18,8 +18,9 @@ from moorage.adapters.hosts.local_host import (
     interface_with,
     local_accelerators,
     ports_in_use,
+    refuses_device_requests,
 )
-from moorage.adapters.hosts.remote_host import describe, survey_remote_host
+from moorage.adapters.hosts.remote_host import ask_daemon, describe, survey_remote_host
 from moorage.adapters.sources.store import staged_models
 from moorage.adapters.system.parallel import map_parallel
 from moorage.common.failures import Failure
@@ -28,11 +29,12 @@ from moorage.images.catalogue import runner_rows
 from moorage.images.image import CANN
 from moorage.inventory.access import LOCAL, machine_of
 from moorage.inventory.claims import Claim, by_host
+from moorage.inventory.devices import NVIDIA_RUNTIME
 from moorage.inventory.fleet import Fleet, Host, StaticAccelerator
 from moorage.inventory.fleet_engines import CatalogueRow
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
 from moorage.inventory.survey.ascend import chip_family
-from moorage.inventory.survey.facts import ARCHITECTURES, Found, HostFacts, interface_of
+from moorage.inventory.survey.facts import ARCHITECTURES, Found, HostFacts, interface_of, is_wsl
 from moorage.spec import RuntimeName
 
 HOST_SECONDS = 20.0
@@ -130,6 +132,8 @@ def _local_facts(host: Host) -> dict[str, Any]:
         ports=tuple(sorted(ports_in_use(host.bind, *host.port_range))),
         docker=docker,
         machine=platform.machine(),
+        kernel=platform.release(),
+        needs_nvidia_runtime=bool(docker) and _needs_nvidia_runtime(host),
         **dict(local_accelerators() if host.accelerators == "auto" else Found()),
     )
     merged = _merge(host, facts)
@@ -145,6 +149,14 @@ def _local_facts(host: Host) -> dict[str, Any]:
         "programs": installed_programs(accelerated=accelerated) if processes else (),
         "images": images,
     }
+
+
+def _needs_nvidia_runtime(host: Host) -> bool:
+    """Whether containers on this machine need NVIDIA's runtime, and Docker lists it."""
+    if refuses_device_requests(platform.release()):
+        with suppress(Failure):
+            return NVIDIA_RUNTIME in (ask_daemon(host.access).get("Runtimes") or {})
+    return False
 
 
 def docker_version(address: str) -> tuple[str, str]:
@@ -193,6 +205,8 @@ def _merge(host: Host, facts: HostFacts) -> dict[str, Any]:
         "accelerators": accelerators,
         "unified_memory": host.unified_memory or facts.unified_memory,
         "links": facts.links,
+        "exposes_all_gpus": is_wsl(facts.kernel),
+        "needs_nvidia_runtime": facts.needs_nvidia_runtime,
         "troubles": facts.troubles,
         "catalogue": runner_images(frozenset(item.type for item in accelerators), architecture),
     }

@@ -6,6 +6,7 @@ each card (https://docs.kernel.org/gpu/amdgpu/driver-misc.html). The further fac
 """
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from moorage.common.units import GIB, KIB, MIB
@@ -24,7 +25,6 @@ NAMES = {
     "0x7408": "Instinct MI250X",
     "0x740c": "Instinct MI250X/MI250",
     "0x740f": "Instinct MI210",
-    "0x74a0": "Instinct MI300A",
     "0x74a1": "Instinct MI300X",
     "0x74a2": "Instinct MI308X",
     "0x74a5": "Instinct MI325X",
@@ -38,6 +38,15 @@ NAMES = {
 """Names by PCI device, from the database pci.ids, for cards that do not report theirs."""
 
 
+SHARES_RAM = "0x74a0"
+"""PCI device of MI300A, whose memory is the only RAM of its host."""
+
+MI300A = "AMD Instinct MI300A"
+
+LARGE_GRAPHICS = {"0x1586": "Ryzen AI Max", "0x150e": "Ryzen AI 300"}
+"""Graphics of processors on which engines run, by PCI device: they also use the host's RAM."""
+
+
 def amd_cards(listed: str, driver: str) -> Found:
     """Accelerators from the kernel's files, by PCI address: the order of ROCm's indexes.
 
@@ -47,7 +56,7 @@ def amd_cards(listed: str, driver: str) -> Found:
     """
     cards = [_fields(block) for block in listed.split("card\n")]
     cards = sorted((card for card in cards if card), key=lambda card: card.get("address", ""))
-    return _found(
+    found = _found(
         Accelerator(
             type="rocm",
             index=0,
@@ -62,6 +71,8 @@ def amd_cards(listed: str, driver: str) -> Found:
         if card.get("mem_info_vram_total", "").isdigit()
         and card.get("mem_info_vram_used", "").isdigit()
     )
+    trouble = "" if found.accelerators else _left_out([card.get("device", "") for card in cards])
+    return found.with_trouble(trouble) if trouble else found
 
 
 def amd_smi_found(static: str, metric: str) -> Found:
@@ -130,7 +141,22 @@ def _found(cards: Any) -> Found:
     """The cards renumbered, without integrated graphics, which have no index in ROCm."""
     large = [card for card in cards if card.memory_total >= LEAST_MEMORY]
     return Found(
-        accelerators=tuple(card.model_copy(update={"index": at}) for at, card in enumerate(large))
+        accelerators=tuple(card.model_copy(update={"index": at}) for at, card in enumerate(large)),
+        unified_memory=any("MI300A" in card.name for card in large),
+    )
+
+
+def _left_out(devices: Sequence[str]) -> str:
+    """The trouble of large graphics of a processor with little memory of their own."""
+    names = [
+        LARGE_GRAPHICS[device.lower()] for device in devices if device.lower() in LARGE_GRAPHICS
+    ]
+    if not names:
+        return ""
+    return (
+        f"the graphics of {names[0]} have little memory of their own and are left out: to use them"
+        " with the host's RAM, list them under `accelerators` of the host, with `unified_memory:"
+        " true`; `accelerators: []` says that they stay unused"
     )
 
 
@@ -141,6 +167,8 @@ def _fields(block: str) -> dict[str, str]:
 
 def _name(product: str, device: str) -> str:
     name = product.strip()
+    if device.strip().lower() == SHARES_RAM:
+        return MI300A
     if name in ("", "N/A") or name.startswith("0x"):
         name = NAMES.get(device.strip().lower(), f"GPU {device.strip()}".strip())
     return name if name.upper().startswith("AMD") else f"AMD {name}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv4Network, ip_address
+from typing import Self
 
 from moorage.common.values import Value
 from moorage.inventory.snapshot import Accelerator
@@ -43,6 +44,19 @@ ARCHITECTURES = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64"}
 """Processor architectures: the name in images by the kernel's name."""
 
 
+def is_wsl(kernel: str) -> bool:
+    """Whether the release of a kernel is that of WSL, such as `5.15.153.1-microsoft-standard-WSL2`.
+
+    Docker Desktop and the distributions of WSL share that kernel.
+    """
+    return "microsoft" in kernel.lower()
+
+
+def is_jetson(kernel: str) -> bool:
+    """Whether the release of a kernel is that of NVIDIA's Jetson, such as `5.15.148-tegra`."""
+    return "tegra" in kernel.lower()
+
+
 class Found(Value):
     """The accelerators that one vendor's driver reports.
 
@@ -58,6 +72,10 @@ class Found(Value):
     unified_memory: bool = False
     links: tuple[tuple[int, ...], ...] = ()
 
+    def with_trouble(self, trouble: str) -> Self:
+        """The same facts with one more trouble."""
+        return self.model_copy(update={"troubles": (*self.troubles, trouble)})
+
 
 class HostFacts(Found):
     """A host at one moment.
@@ -72,6 +90,8 @@ class HostFacts(Found):
         helper_image: The helper's image on the host; empty = absent, or not needed.
         docker: Version of its Docker; empty = it has none, or was not surveyed.
         machine: Its processor architecture, under the kernel's name.
+        kernel: Release of its kernel.
+        needs_nvidia_runtime: As in `HostSnapshot`.
         vendors: Number of accelerators on its PCI bus, by the vendor's name in `VENDORS`.
         tools: Drivers' tools that are in the probe's image.
     """
@@ -88,10 +108,8 @@ class HostFacts(Found):
     helper_image: str = ""
     docker: str = ""
     machine: str = ""
+    kernel: str = ""
+    needs_nvidia_runtime: bool = False
     vendors: dict[str, int] = {}
     nvidia_driver: bool = False
     tools: tuple[str, ...] = ()
-
-    def with_trouble(self, trouble: str) -> HostFacts:
-        """The same facts with one more trouble."""
-        return self.model_copy(update={"troubles": (*self.troubles, trouble)})

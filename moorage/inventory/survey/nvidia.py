@@ -2,6 +2,8 @@
 
 import csv
 import re
+from collections.abc import Iterable
+from itertools import zip_longest
 
 from moorage.common.printable import COLOUR
 from moorage.common.units import MIB
@@ -22,22 +24,29 @@ def linked_groups(matrix: str) -> tuple[tuple[int, ...], ...]:
     rows = [line.split() for line in COLOUR.sub("", matrix).splitlines()]
     heading = next((row for row in rows if row[:1] == ["GPU0"] and row[1:2] != ["X"]), [])
     columns = [(at, int(name[1])) for at, word in enumerate(heading) if (name := GPU.match(word))]
-    joined: dict[int, set[int]] = {index: {index} for _, index in columns}
+    indexes = {index for _, index in columns}
+    pairs = []
     for row in rows:
         name = GPU.match(row[0]) if row else None
-        if row is heading or not name or int(name[1]) not in joined:
+        if row is heading or not name or int(name[1]) not in indexes:
             continue
-        for at, other in columns:
-            if at + 1 < len(row) and NVLINK.match(row[at + 1]):
-                together = joined[int(name[1])] | joined[other]
-                joined |= dict.fromkeys(together, together)
-    groups = {tuple(sorted(group)) for group in joined.values() if len(group) > 1}
-    return tuple(sorted(groups))
+        linked = (i for at, i in columns if at + 1 < len(row) and NVLINK.match(row[at + 1]))
+        pairs += [(int(name[1]), index) for index in linked]
+    return groups_of(pairs)
+
+
+def groups_of(pairs: Iterable[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:
+    """The groups that pairs of indexes form, directly or through others, in ascending order."""
+    joined: dict[int, set[int]] = {}
+    for one, other in pairs:
+        together = joined.get(one, {one}) | joined.get(other, {other})
+        joined |= dict.fromkeys(together, together)
+    return tuple(sorted({tuple(sorted(group)) for group in joined.values()}))
 
 
 NVIDIA_QUERY = (
     *("index", "uuid", "name", "memory.total", "memory.free", "memory.used", "driver_version"),
-    "mig.mode.current",
+    *("mig.mode.current", "compute_mode"),
 )
 RUNTIME = re.compile(r"CUDA (?:UMD )?Version:\s*(\d+\.\d+)")
 """The newest CUDA that the driver supports, in the heading of plain `nvidia-smi`. Since driver 610
@@ -47,14 +56,17 @@ NOT_REPORTED = ("[N/A]", "[Not Supported]", "N/A")
 SHARES_RAM = re.compile(r"\b(GB10|Tegra|Xavier|Orin|Thor)\b")
 """Chips that use the host's RAM; any other chip that reports no memory is faulty."""
 
+EXCLUSIVE, PROHIBITED = ("Exclusive_Process", "Exclusive_Thread"), "Prohibited"
+"""Compute modes of devices that let in one process at a time, or none."""
+
 FAULT = re.compile(r"Unknown Error|Unable to determine|GPU is lost|has failed|mismatch", re.I)
 
 
 def nvidia_found(listed: str, heading: str, topology: str, ram: tuple[int, int]) -> Found:
     """The usable accelerators in the answer to `NVIDIA_QUERY`.
 
-    A device that is off the bus, reports no memory, or is split by MIG is a trouble instead: of a
-    split device, CUDA sees the parts only.
+    A device that is off the bus, reports no memory, lets in no process, or is split by MIG is a
+    trouble instead: of a split device, CUDA sees the parts only.
 
     Args:
         listed: Lines of comma-separated values without units, memory in MiB.
@@ -89,12 +101,24 @@ def split_by_mig(index: int, name: str) -> str:
     )
 
 
+def closed_to_all(index: int, name: str) -> str:
+    """The trouble of a GPU whose compute mode lets in no process."""
+    return (
+        f"GPU {index} ({name}) lets in no process (compute mode Prohibited):"
+        f" `nvidia-smi -i {index} -c DEFAULT` opens it"
+    )
+
+
 def _rows(listed: str) -> list[dict[str, str]]:
-    """Each row as values by column name; any other line as a message."""
+    """Each row as values by column name; any other line as a message.
+
+    A row may lack the compute mode, which is then empty.
+    """
     rows = csv.reader(listed.splitlines(), skipinitialspace=True)
+    columns = len(NVIDIA_QUERY)
     return [
-        dict(zip(NVIDIA_QUERY, map(str.strip, row), strict=True))
-        if len(row) == len(NVIDIA_QUERY) and row[0].isdigit()
+        dict(zip_longest(NVIDIA_QUERY, map(str.strip, row), fillvalue=""))
+        if columns - 1 <= len(row) <= columns and row[0].isdigit()
         else {"message": ", ".join(row)}
         for row in rows
     ]
@@ -107,6 +131,8 @@ def _trouble(row: dict[str, str]) -> str:
     memory = [row[f"memory.{kind}"] for kind in ("total", "free", "used")]
     if row["mig.mode.current"] == "Enabled":
         return split_by_mig(int(row["index"]), row["name"])
+    if row["compute_mode"] == PROHIBITED:
+        return closed_to_all(int(row["index"]), row["name"])
     if all(amount.isdigit() for amount in memory):
         return ""
     if all(amount in NOT_REPORTED for amount in memory) and SHARES_RAM.search(row["name"]):
@@ -129,4 +155,5 @@ def _accelerator(row: dict[str, str], runtime: str, ram: tuple[int, int] | None)
         memory_free=free,
         driver=row["driver_version"],
         runtime_version=runtime,
+        exclusive=row["compute_mode"] in EXCLUSIVE,
     )

@@ -45,7 +45,7 @@ section tools tools
 section nvidia-driver cat /proc/driver/nvidia/version
 section amd-cards amd_cards
 section amd-driver cat /sys/module/amdgpu/version
-has nvidia-smi && {{
+[ -z "$NVML" ] && has nvidia-smi && {{
   section nvidia nvidia-smi --query-gpu={",".join(NVIDIA_QUERY)} --format=csv,noheader,nounits
   section nvidia-runtime nvidia-smi
   section nvidia-topology nvidia-smi topo -m
@@ -58,7 +58,10 @@ has rocm-smi && [ -e /dev/kfd ] && section rocm-smi rocm-smi \\
   --showproductname --showuniqueid --showmeminfo vram --showdriverversion --json
 has npu-smi && section ascend npu-smi info
 """
-"""The part about accelerators, which also runs on this machine."""
+"""The part about accelerators, which also runs on this machine.
+
+With a variable `NVML` it leaves out NVIDIA's, which are known already.
+"""
 
 SCRIPT = f"""\
 {VENDOR_SCRIPT}
@@ -77,6 +80,8 @@ section models models
 section begun du -sk {STORE}/models/*/*.partial
 exit 0
 """
+
+NOTHING_FOUND = Found.defaults()
 
 LISTENING = "0A"
 """The state of a listening socket in `/proc/net/tcp`."""
@@ -112,24 +117,26 @@ def read_probe(answer: str) -> HostFacts:
     )
 
 
-def read_vendors(answer: str, ram: tuple[int, int]) -> Found:
+def read_vendors(answer: str, ram: tuple[int, int], nvml: Found = NOTHING_FOUND) -> Found:
     """The accelerators in the output of `VENDOR_SCRIPT`: those of the first vendor that has any.
 
     Each vendor counts from 0, and claims know an accelerator by its index alone.
+
+    Args:
+        ram: Total and free bytes of the host's RAM.
+        nvml: What NVML reports, which has precedence over `nvidia-smi` if it is usable.
     """
     sections = _sections(answer)
     nvidia = nvidia_found(
         sections["nvidia"], sections["nvidia-runtime"], sections["nvidia-topology"], ram
     )
+    if nvml.accelerators or nvidia == NOTHING_FOUND:
+        nvidia = nvml
     found = (nvidia, _amd(sections), ascend_found(sections["ascend"]))
-    used, *others = (*(one.accelerators for one in found if one.accelerators), ())
-    left_out = (_left_out(other, used) for other in others if other)
-    return Found(
-        accelerators=used,
-        troubles=(*(trouble for one in found for trouble in one.troubles), *left_out),
-        unified_memory=nvidia.unified_memory,
-        links=nvidia.links,
-    )
+    used, *others = (*(one for one in found if one.accelerators), NOTHING_FOUND)
+    left_out = (_left_out(one.accelerators, used.accelerators) for one in others[:-1])
+    troubles = (*(trouble for one in found for trouble in one.troubles), *left_out)
+    return used.model_copy(update={"troubles": troubles})
 
 
 def _left_out(others: Sequence[Accelerator], used: Sequence[Accelerator]) -> str:

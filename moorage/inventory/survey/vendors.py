@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from moorage.common.values import Value
-from moorage.inventory.devices import DEVICES
-from moorage.inventory.snapshot import Accelerator
+from moorage.inventory.devices import DEVICES, NVIDIA_CHOSEN_BY, NVIDIA_RUNTIME
+from moorage.inventory.survey.facts import Found
 
 NVIDIA, AMD, HUAWEI = "NVIDIA", "AMD", "Huawei"
 
@@ -47,11 +47,13 @@ class Handed(Value):
     """What a probe gets from its host, in addition to what every container sees.
 
     Attributes:
-        gpus: Whether it gets all NVIDIA accelerators, through NVIDIA's container toolkit.
+        gpus: Whether it requests all NVIDIA accelerators, through NVIDIA's container toolkit.
+        runtime: Docker runtime that provides its accelerators; empty = the daemon's default.
         mounts: Directories, mounted read-only at the same path; every host has them.
     """
 
     gpus: bool = False
+    runtime: str = ""
     devices: tuple[str, ...] = ()
     mounts: tuple[str, ...] = ()
     environment: dict[str, str] = {}
@@ -75,6 +77,12 @@ AMD's entry matters only where the probe's image has `amd-smi` or `rocm-smi`: `/
 memory. Ascend's entry is what the documentation of vllm-ascend passes to containers, plus one
 device file for each chip.
 """
+
+BY_NVIDIA_RUNTIME = Handed(
+    runtime=NVIDIA_RUNTIME,
+    environment={NVIDIA_CHOSEN_BY: "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"},
+)
+"""What a probe gets where Docker refuses the device request of `HANDED[NVIDIA]`."""
 
 
 def handed_to(vendor: str, number: int) -> Handed:
@@ -100,12 +108,19 @@ def vendors_on(bus: str) -> dict[str, int]:
     return dict(found)
 
 
-def silent_vendors(seen: Iterable[str], reported: Iterable[Accelerator]) -> tuple[str, ...]:
-    """Vendors whose accelerators are on the PCI bus, though no driver reports any.
+def silent_trouble(seen: Iterable[str], found: Found) -> str:
+    """The trouble of vendors whose accelerators are on the PCI bus, though no driver reports any.
 
-    AMD is left out: with the driver, `/sys` reports its accelerators, and a device that is not
-    reported is the integrated graphics of a processor.
+    Empty = there are none, or another trouble tells of them. AMD is left out: with the driver,
+    `/sys` reports its accelerators, and a device that is not reported is the integrated graphics of
+    a processor.
     """
-    types = {item.type for item in reported}
+    types = {item.type for item in found.accelerators}
     missing = {vendor.name for vendor in VENDORS if vendor.type not in types} - {AMD}
-    return tuple(name for name in seen if name in missing)
+    silent = ", ".join(name for name in seen if name in missing)
+    if not silent or found.troubles:
+        return ""
+    return (
+        f"accelerators of {silent} are there that tell nothing: write them down under"
+        " `accelerators` of the host"
+    )

@@ -60,6 +60,14 @@ def test_a_start_that_the_daemon_refuses_has_one_clear_cause(text: str, cause: C
 MISSING_NODE = (
     'error gathering device information while adding custom device "{}": no such file or directory'
 )
+REFUSED_REQUEST = (
+    "failed to create task for container: OCI runtime create failed: error running prestart hook"
+    " #0: exit status 1, stdout: , stderr: Auto-detected mode as 'csv'\ninvoking the NVIDIA"
+    " Container Runtime Hook directly (e.g. specifying the docker --gpus flag) is not supported."
+    " Please use the NVIDIA Container Runtime (e.g. specify the --runtime=nvidia flag) instead."
+)
+"""Of NVIDIA's toolkit on a Jetson."""
+
 MISSING_MOUNT = 'invalid mount config for type "bind": bind source path does not exist: {}'
 
 
@@ -67,6 +75,7 @@ MISSING_MOUNT = 'invalid mount config for type "bind": bind source path does not
     ("kind", "text", "remedy"),
     [
         ("cuda", 'could not select device driver "" with capabilities: [[gpu]]', "NVIDIA"),
+        ("cuda", REFUSED_REQUEST, "nvidia-ctk runtime configure"),
         ("rocm", MISSING_NODE.format("/dev/kfd"), "amdgpu"),
         ("cann", MISSING_NODE.format("/dev/davinci3"), "Ascend driver"),
         ("cann", MISSING_MOUNT.format("/usr/local/dcmi"), "Ascend driver"),

@@ -14,6 +14,7 @@ from moorage.adapters.docker import helper
 from moorage.adapters.docker.helper import HelperJob, helper_options, run_helper
 from moorage.common.failures import Failure
 from moorage.inventory.access import Access
+from moorage.inventory.survey.vendors import BY_NVIDIA_RUNTIME, NOTHING, Handed
 from tests.log_stream import LogStream
 
 HOURS = 4 * 3600
@@ -35,7 +36,8 @@ class Daemon:
         self.waits: list[float] = []
         self.containers, self.name = self, "moorage-keep-1"
 
-    def create(self, *_: Any, **__: Any) -> Daemon:
+    def create(self, *_: Any, **arguments: Any) -> Daemon:
+        self.created = arguments
         return self
 
     def start(self) -> None:
@@ -60,7 +62,12 @@ class Daemon:
             raise APIError("500", explanation="could not kill container")
 
 
-def run(monkeypatch: pytest.MonkeyPatch, daemon: Daemon, seconds: int = HOURS) -> str:
+def run(
+    monkeypatch: pytest.MonkeyPatch,
+    daemon: Daemon,
+    seconds: int = HOURS,
+    handed: Handed = NOTHING,
+) -> str:
     waits: list[int] = []
 
     def connect(_: Access, read_seconds: int) -> Daemon:
@@ -69,9 +76,23 @@ def run(monkeypatch: pytest.MonkeyPatch, daemon: Daemon, seconds: int = HOURS) -
 
     monkeypatch.setattr(helper, "connect", connect)
     try:
-        return run_helper(Access(address="local"), HelperJob("h:1", ["true"], "keep", seconds))
+        job = HelperJob("h:1", ["true"], "keep", seconds, handed)
+        return run_helper(Access(address="local"), job)
     finally:
         assert max(waits) <= 60
+
+
+@pytest.mark.parametrize("handed", [NOTHING, BY_NVIDIA_RUNTIME])
+def test_a_runtime_may_provide_a_helpers_accelerators(
+    monkeypatch: pytest.MonkeyPatch, handed: Handed
+) -> None:
+    daemon = Daemon(0)
+    run(monkeypatch, daemon, handed=handed)
+    assert daemon.created["runtime"] == (handed.runtime or None)
+    assert (daemon.created["device_requests"], daemon.created["environment"]) == (
+        [],
+        handed.environment,
+    )
 
 
 def test_long_work_is_asked_for_in_short_questions(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,7 @@ from moorage.adapters.hosts.local_host import (
     installed_programs,
     nvidia_accelerators,
     ports_in_use,
+    refuses_device_requests,
 )
 from moorage.adapters.hosts.survey import survey_host
 from moorage.common.units import MIB
@@ -47,11 +49,17 @@ class Recording:
         """As in nvidia-ml-py."""
 
     nvmlMemory_v2 = 2
+    NVML_COMPUTEMODE_DEFAULT, NVML_COMPUTEMODE_PROHIBITED = 0, 2
+    NVML_P2P_CAPS_INDEX_NVLINK, NVML_P2P_STATUS_OK = 2, 0
 
     def __init__(
-        self, *gpus: dict[str, Any], driver: Any = "570.124.06", init: bool = True
+        self,
+        *gpus: dict[str, Any],
+        driver: Any = "570.124.06",
+        init: bool = True,
+        links: tuple[set[str], ...] = (),
     ) -> None:
-        self.gpus, self.driver, self.init = gpus, driver, init
+        self.gpus, self.driver, self.init, self.links = gpus, driver, init, links
         self.open = False
 
     def nvmlInit(self) -> None:
@@ -84,6 +92,17 @@ class Recording:
         if "mig" not in handle:
             raise self.NVMLError("Not Supported")
         return [handle["mig"], handle["mig"]]
+
+    def nvmlDeviceGetComputeMode(self, handle: dict[str, Any]) -> int:
+        if "mode" not in handle:
+            raise self.NVMLError("Not Supported")
+        return int(handle["mode"])
+
+    def nvmlDeviceGetP2PStatus(self, one: dict[str, Any], other: dict[str, Any], way: int) -> int:
+        assert way == self.NVML_P2P_CAPS_INDEX_NVLINK
+        if one["uuid"] == other["uuid"]:
+            raise self.NVMLError("Invalid Argument")
+        return 0 if {one["uuid"], other["uuid"]} in self.links else 5
 
     def nvmlDeviceGetMemoryInfo(self, handle: dict[str, Any], version: int = 1) -> SimpleNamespace:
         if "memory" not in handle:
@@ -158,19 +177,108 @@ def test_a_gpu_that_is_split_is_a_trouble() -> None:
     assert "GPU 0 (NVIDIA H200) is split by MIG" in seen.troubles[0]
 
 
-def test_without_nvml_the_tools_are_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    tool = tmp_path / "nvidia-smi"
-    tool.write_text(
-        "#!/bin/sh\ncase $1 in --query*) echo"
-        " '0, GPU-a, NVIDIA GB10, [N/A], [N/A], [N/A], 580.126.09, [N/A]';; esac\n"
-    )
-    tool.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr(local_host, "nvidia_accelerators", Found)
-    seen = local_host.local_accelerators()
+@pytest.mark.parametrize(("mode", "exclusive"), [(0, False), (1, True), (3, True)])
+def test_a_gpu_may_let_in_one_process_at_a_time(mode: int, exclusive: bool) -> None:
+    (gpu,) = recorded(Recording({**H200, "mode": mode})).accelerators
+    assert gpu.exclusive == exclusive
+
+
+def test_a_gpu_that_lets_in_no_process_is_a_trouble() -> None:
+    seen = recorded(Recording({**H200, "mode": 2}, L4))
+    assert [item.index for item in seen.accelerators] == [1]
+    (trouble,) = seen.troubles
+    assert trouble.startswith("GPU 0 (NVIDIA H200) lets in no process")
+
+
+def test_gpus_that_nvlink_joins_are_a_group() -> None:
+    gpus = [{**H200, "uuid": f"GPU-{at}"} for at in range(5)]
+    pairs = ({"GPU-0", "GPU-2"}, {"GPU-2", "GPU-4"}, {"GPU-1", "GPU-3"})
+    assert recorded(Recording(*gpus, links=pairs)).links == ((0, 2, 4), (1, 3))
+    assert recorded(Recording(*gpus)).links == ()
+
+
+NVIDIA_GPU, ASCEND, NETWORK = "0x030200 0x10de", "0x120000 0x19e5", "0x020000 0x10de"
+GB10 = "0, GPU-a, NVIDIA GB10, [N/A], [N/A], [N/A], 580.126.09, [N/A]"
+NPU = Path(__file__).parents[2] / "inventory" / "survey" / "data" / "npu-smi-910b4.txt"
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Found]:
+    """The accelerators of this machine with such a bus, such tools, and what NVML reports."""
+
+    def machine(*bus: str, nvml: Found | None = None, **tools: str) -> Found:
+        for at, line in enumerate(bus):
+            device = tmp_path / "bus" / f"0000:0{at}:00.0"
+            device.mkdir(parents=True)
+            for name, value in zip(("class", "vendor"), line.split(), strict=True):
+                (device / name).write_text(f"{value}\n")
+        for name, answer in tools.items():
+            tool = tmp_path / name.replace("_", "-")
+            tool.write_text(f"#!/bin/sh\n{answer}\n")
+            tool.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+        monkeypatch.setattr(local_host, "PCI", tmp_path / "bus")
+        monkeypatch.setattr(local_host, "nvidia_accelerators", lambda: nvml or Found())
+        return local_host.local_accelerators()
+
+    return machine
+
+
+Machine = Callable[..., Found]
+NVML = Found(accelerators=(Accelerator(type="cuda", index=0, memory_total=8, memory_free=8),))
+
+
+def test_without_nvml_the_tools_are_asked(machine: Machine) -> None:
+    query = f"case $1 in --query*) echo '{GB10}';; esac"
+    seen = machine(NVIDIA_GPU, nvidia_smi=query)
     assert seen.unified_memory
     assert [item.name for item in seen.accelerators] == ["NVIDIA GB10"]
     assert seen.accelerators[0].memory_total == psutil.virtual_memory().total
+    assert seen.troubles == ()
+
+
+def test_where_nvidia_is_the_only_vendor_nvml_is_enough(machine: Machine) -> None:
+    assert machine(NVIDIA_GPU, NETWORK, nvml=NVML, nvidia_smi="exit 1", npu_smi="exit 1") == NVML
+
+
+@pytest.mark.parametrize(
+    ("bus", "nvml", "tools", "trouble"),
+    [
+        ([], None, {}, ""),
+        ([NETWORK], None, {}, ""),
+        ([NVIDIA_GPU], None, {}, "accelerators of NVIDIA are there that tell nothing"),
+        ([ASCEND], None, {}, "accelerators of Huawei are there that tell nothing"),
+        ([NVIDIA_GPU, ASCEND], NVML, {}, "accelerators of Huawei are there that tell nothing"),
+        ([NVIDIA_GPU, ASCEND], NVML, {"npu_smi": f"cat {NPU}"}, "cann:0, cann:1 are left out"),
+    ],
+)
+def test_what_is_on_the_bus_and_cannot_be_used_is_a_trouble(
+    machine: Machine, bus: list[str], nvml: Found | None, tools: dict[str, str], trouble: str
+) -> None:
+    seen = machine(*bus, nvml=nvml, **tools)
+    assert seen.accelerators == (nvml or Found()).accelerators
+    assert [trouble in one for one in seen.troubles] == [True] * bool(trouble)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "config", "refuses"),
+    [
+        ("6.8.0-45-generic", "", False),
+        ("6.8.0-45-generic", '[nvidia-container-runtime]\nmode = "auto"\n', False),
+        ("6.8.0-45-generic", '[nvidia-container-runtime]\nmode = "cdi"\n', True),
+        ("6.8.0-45-generic", "[nvidia-container-runtime\n", False),
+        ("6.8.0-45-generic", "nvidia-container-runtime = 1\n", False),
+        ("5.15.148-tegra", "", True),
+    ],
+)
+def test_some_modes_of_nvidias_toolkit_take_no_device_requests(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kernel: str, config: str, refuses: bool
+) -> None:
+    path = tmp_path / "config.toml"
+    if config:
+        path.write_text(config)
+    monkeypatch.setattr(local_host, "TOOLKIT_CONFIGS", (path,))
+    assert refuses_device_requests(kernel) == refuses
 
 
 @pytest.mark.parametrize(

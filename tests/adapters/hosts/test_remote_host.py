@@ -12,7 +12,16 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
 from moorage.inventory.snapshot import Accelerator
 from moorage.inventory.survey.facts import HostFacts
-from moorage.inventory.survey.vendors import AMD, HANDED, HUAWEI, NOTHING, NVIDIA, Handed, handed_to
+from moorage.inventory.survey.vendors import (
+    AMD,
+    BY_NVIDIA_RUNTIME,
+    HANDED,
+    HUAWEI,
+    NOTHING,
+    NVIDIA,
+    Handed,
+    handed_to,
+)
 
 TOOLKIT: dict[str, Any] = {"Runtimes": {"nvidia": {}, "runc": {}}}
 NO_TOOLKIT: dict[str, Any] = {"Runtimes": {"runc": {}}}
@@ -40,7 +49,7 @@ def ask() -> Ask:
         def probe(handed: Handed) -> HostFacts:
             probes.append(handed)
             names = [name for name in HANDED if handed == handed_to(name, 2)]
-            answer = answers[names[0] if names else ""]
+            answer = answers[names[0] if names else handed.runtime]
             if isinstance(answer, Failure):
                 raise answer
             return answer
@@ -81,6 +90,62 @@ def test_a_toolkit_on_a_host_without_gpus_is_no_trouble(ask: Ask) -> None:
     seen, probes = ask(TOOLKIT, {NVIDIA: REFUSED, "": facts()})
     assert len(probes) == 2
     assert seen.troubles == ()
+
+
+JETSON = {**TOOLKIT, "KernelVersion": "5.15.148-tegra"}
+HOOK = Failure(
+    Cause.ACCELERATOR_RUNTIME_MISSING,
+    "probe: Using requested mode 'cdi'\ninvoking the NVIDIA Container Runtime Hook directly (e.g."
+    " specifying the docker --gpus flag) is not supported. Please use the NVIDIA Container Runtime"
+    " (e.g. specify the --runtime=nvidia flag) instead.",
+)
+NO_GPU = Failure(Cause.ACCELERATOR_RUNTIME_MISSING, "probe: unresolvable CDI devices")
+
+
+@pytest.mark.parametrize(
+    ("info", "ways"),
+    [
+        (TOOLKIT, [HANDED[NVIDIA], BY_NVIDIA_RUNTIME]),
+        (JETSON, [BY_NVIDIA_RUNTIME]),
+    ],
+    ids=["a toolkit in mode cdi", "a Jetson"],
+)
+def test_where_device_requests_are_refused_nvidias_runtime_shows_the_gpus(
+    ask: Ask, info: dict[str, Any], ways: list[Handed]
+) -> None:
+    seen, probes = ask(info, {NVIDIA: HOOK, "nvidia": facts("cuda")})
+    assert probes == ways
+    assert (len(seen.accelerators), seen.troubles) == (1, ())
+    assert seen.needs_nvidia_runtime
+
+
+def test_where_device_requests_work_containers_make_them(ask: Ask) -> None:
+    seen, _ = ask(TOOLKIT, {NVIDIA: facts("cuda", vendors={NVIDIA: 2})})
+    assert not seen.needs_nvidia_runtime
+
+
+@pytest.mark.parametrize(
+    ("info", "answers", "trouble"),
+    [
+        (JETSON, {"nvidia": HOOK}, "the GPU of this Jetson cannot be used: probe: Using"),
+        (JETSON, {"nvidia": facts()}, "the GPU of this Jetson cannot be used: no probe finds it"),
+        (JETSON | NO_TOOLKIT, {}, "Docker needs the runtime `nvidia`"),
+        (TOOLKIT, {NVIDIA: HOOK, "nvidia": HOOK}, "NVIDIA's container toolkit fails: probe: Using"),
+        (TOOLKIT, {NVIDIA: HOOK, "nvidia": NO_GPU}, ""),
+        (TOOLKIT | {"KernelVersion": "6.6.87-microsoft-standard-WSL2"}, {NVIDIA: REFUSED}, "fails"),
+    ],
+)
+def test_a_gpu_that_the_bus_does_not_show_and_no_probe_finds_is_a_trouble(
+    ask: Ask, info: dict[str, Any], answers: dict[str, HostFacts | Failure], trouble: str
+) -> None:
+    seen, _ = ask(info, {"": facts(), **answers})
+    assert seen.accelerators == ()
+    assert [trouble in one for one in seen.troubles] == [True] * bool(trouble)
+
+
+def test_a_jetson_whose_gpu_is_listed_needs_the_runtime_too(ask: Ask) -> None:
+    seen, probes = ask(JETSON, {"": facts()}, gpus=False)
+    assert (seen.needs_nvidia_runtime, probes) == (True, [NOTHING])
 
 
 def test_every_chip_of_ascend_is_handed_over(ask: Ask) -> None:

@@ -93,6 +93,47 @@ def test_this_machine_is_seen_as_it_is() -> None:
     assert 0 < seen.ram_free <= seen.ram_total
 
 
+WSL, USUAL = "6.6.87.2-microsoft-standard-WSL2", "6.8.0-45-generic"
+
+
+@pytest.mark.parametrize(("kernel", "exposed"), [(WSL, True), (USUAL, False)])
+@pytest.mark.parametrize("remote", [False, True])
+def test_under_wsl_a_container_sees_all_gpus(
+    monkeypatch: pytest.MonkeyPatch, remote: bool, kernel: str, exposed: bool
+) -> None:
+    """Docker Desktop and the distributions of WSL share its kernel."""
+    monkeypatch.setattr("platform.release", lambda: USUAL if remote else kernel)
+    ask = remote_host.ask_daemon
+    monkeypatch.setattr(
+        remote_host, "ask_daemon", lambda access: {**ask(access), "KernelVersion": kernel}
+    )
+    if remote:
+        with SimulatedHosts(1, 0) as simulated:
+            (seen,) = survey_hosts(simulated.fleet, GENEROUS)
+    else:
+        seen = survey_host(Host(name="here", runtimes=("process",)))
+    assert (seen.unreachable, seen.exposes_all_gpus) == ("", exposed)
+
+
+@pytest.mark.parametrize(
+    ("refuses", "runtimes", "needed"),
+    [
+        (True, {"nvidia": {}, "runc": {}}, True),
+        (True, {"runc": {}}, False),
+        (True, None, False),
+        (False, {"nvidia": {}}, False),
+    ],
+)
+def test_docker_here_has_to_list_the_runtime_that_containers_need(
+    monkeypatch: pytest.MonkeyPatch, refuses: bool, runtimes: Any, needed: bool
+) -> None:
+    monkeypatch.setattr(survey, "docker_version", lambda _: ("28.0.1", ""))
+    monkeypatch.setattr(survey, "refuses_device_requests", lambda _: refuses)
+    monkeypatch.setattr(survey, "ask_daemon", lambda _: {"Runtimes": runtimes})
+    seen = survey_host(Host(name="here", address="unix:///nowhere/docker.sock"))
+    assert seen.needs_nvidia_runtime == needed
+
+
 def test_what_is_written_down_wins_over_what_is_detected() -> None:
     host = Host.model_validate(
         {
@@ -100,7 +141,7 @@ def test_what_is_written_down_wins_over_what_is_detected() -> None:
             "runtimes": ["process"],
             "ram": "1GiB",
             "reserve": {"ram": "256MiB"},
-            "accelerators": [{"type": "cuda", "index": 3, "memory": "80GiB"}],
+            "accelerators": [{"type": "cuda", "index": 3, "memory": "80GiB", "exclusive": True}],
         }
     )
     seen = survey_host(host)
@@ -108,6 +149,7 @@ def test_what_is_written_down_wins_over_what_is_detected() -> None:
     assert seen.ram_free <= GIB
     (gpu,) = seen.accelerators
     assert (gpu.type, gpu.index, gpu.memory_free) == ("cuda", 3, 80 * GIB)
+    assert gpu.exclusive
 
 
 @pytest.mark.parametrize(

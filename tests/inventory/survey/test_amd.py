@@ -13,6 +13,7 @@ from tests.inventory.survey.samples import sample
 
 MI300X = 196592 * MIB
 TOTAL = "VRAM Total Memory (B)"
+SIZE = {"size": {"value": 196592, "unit": "MB"}}
 
 
 def card(address: str, device: str, total: int, used: int, **more: str) -> str:
@@ -41,6 +42,46 @@ def test_the_graphics_of_a_processor_are_no_accelerator() -> None:
     )
     (only,) = amd_cards(shown, "").accelerators
     assert (only.index, only.name) == (0, "AMD GPU 0x7fff")
+
+
+def static(name: str, device: str) -> str:
+    asic = {"market_name": name, "device_id": device}
+    return json.dumps([{"gpu": 0, "asic": asic, "vram": SIZE}])
+
+
+@pytest.mark.parametrize(
+    ("seen", "unified"),
+    [
+        (amd_cards(card("0000:01:00.0", "0x74a0", MI300X, 0), ""), True),
+        (amd_cards(card("0000:01:00.0", "0x74A0", MI300X, 0, product_name="EX255a"), ""), True),
+        (amd_cards(card("0000:01:00.0", "0x74a1", MI300X, 0), ""), False),
+        (amd_smi_found(static("AMD Instinct MI300A", "N/A"), ""), True),
+        (amd_smi_found(static("N/A", "0x74a0"), ""), True),
+        (amd_smi_found(static("AMD Instinct MI300X", "0x74a1"), ""), False),
+        (rocm_smi_found(json.dumps({"card0": {TOTAL: MI300X, "Device ID": "0x74a0"}})), True),
+    ],
+)
+def test_the_memory_of_mi300a_is_the_ram_of_its_host(seen: Found, unified: bool) -> None:
+    (only,) = seen.accelerators
+    assert seen.unified_memory == unified
+    assert (only.name == "AMD Instinct MI300A") == unified
+
+
+@pytest.mark.parametrize(
+    ("cards", "warned"),
+    [
+        ([("0x1586", 512 * MIB)], True),
+        ([("0x1586", 96 * GIB)], False),
+        ([("0x1586", 512 * MIB), ("0x744c", 24 * GIB)], False),
+        ([("0x164e", 512 * MIB)], False),
+    ],
+)
+def test_large_graphics_of_a_processor_that_are_left_out_are_a_trouble(
+    cards: list[tuple[str, int]], warned: bool
+) -> None:
+    listed = "".join(card(f"0000:0{at}:00.0", *one, 0) for at, one in enumerate(cards))
+    troubles = amd_cards(listed, "").troubles
+    assert ["`unified_memory: true`" in one for one in troubles] == [True] * warned
 
 
 @pytest.mark.parametrize("listed", ["", "card\naddress 0000:01:00.0\ndevice 0x74a1\n"])
@@ -101,9 +142,6 @@ def test_the_render_node_is_told_by_the_kernel_alone(cards: int, node: str) -> N
     reported = rocm_smi_found(sample("rocm-smi-7900xt.json"))
     (only,) = with_nodes(reported, amd_cards(shown, "")).accelerators
     assert (only.name, only.node) == ("AMD Radeon RX 7900 XT", node)
-
-
-SIZE = {"size": {"value": 196592, "unit": "MB"}}
 
 
 @pytest.mark.parametrize(

@@ -71,8 +71,28 @@ def test_chips_that_share_the_hosts_ram_have_as_much_memory(line: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("mode", "exclusive"),
+    [
+        (", Default", False),
+        (", Exclusive_Process", True),
+        (", Exclusive_Thread", True),
+        (", [N/A]", False),
+        ("", False),
+    ],
+)
+def test_a_gpu_may_let_in_one_process_at_a_time(mode: str, exclusive: bool) -> None:
+    line = "0, GPU-a, NVIDIA H100, 81559, 81000, 559, 570.86.15, Disabled"
+    (gpu,) = found(line + mode).accelerators
+    assert gpu.exclusive == exclusive
+
+
+@pytest.mark.parametrize(
     ("line", "expected"),
     [
+        (
+            "1, GPU-b, NVIDIA H100, 81559, 81000, 559, 570.86.15, Disabled, Prohibited",
+            "GPU 1 (NVIDIA H100) lets in no process",
+        ),
         (
             "1, GPU-b, NVIDIA A100 80GB PCIe, 81920, 81000, 920, 520.61.05, Enabled",
             "split by MIG",

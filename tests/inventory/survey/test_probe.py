@@ -11,7 +11,9 @@ import psutil
 import pytest
 
 from moorage.common.units import MIB
-from moorage.inventory.survey.probe import SCRIPT, STORE, read_probe
+from moorage.inventory.snapshot import Accelerator
+from moorage.inventory.survey.facts import Found
+from moorage.inventory.survey.probe import SCRIPT, STORE, read_probe, read_vendors
 from tests.inventory.survey.samples import sample
 
 
@@ -76,6 +78,46 @@ def test_a_host_has_accelerators_of_one_vendor_and_the_others_are_a_trouble() ->
     assert facts.nvidia_driver
     assert facts.models == ("hf://org/a@c0ffee", "file:///b@1")
     assert (facts.ram_total, facts.cores, facts.disk_free) == (MIB, 4, None)
+
+
+MI300A = """\
+== amd-cards
+card
+address 0000:01:00.0
+device 0x74a0
+mem_info_vram_total 137438953472
+mem_info_vram_used 0
+"""
+NPUS = f"== ascend\n{sample('npu-smi-910b4.txt')}\n"
+NVML = Found(
+    accelerators=(Accelerator(type="cuda", index=0, memory_total=8, memory_free=8),),
+    links=((0, 1),),
+)
+LOST = Found(troubles=("GPU 0 cannot be used: GPU is lost",))
+
+
+@pytest.mark.parametrize(
+    ("answer", "nvml", "kinds", "unified", "links", "trouble"),
+    [
+        (MI300A, Found(), ["rocm"], True, (), ""),
+        (MI300A, NVML, ["cuda"], False, ((0, 1),), "rocm:0 are left out"),
+        (NPUS, NVML, ["cuda"], False, ((0, 1),), "cann:0, cann:1 are left out"),
+        ("", LOST, [], False, (), "GPU is lost"),
+        ("", Found(), [], False, (), ""),
+    ],
+)
+def test_memory_and_links_are_those_of_the_vendor_that_is_used(
+    answer: str,
+    nvml: Found,
+    kinds: list[str],
+    unified: bool,
+    links: tuple[tuple[int, ...], ...],
+    trouble: str,
+) -> None:
+    seen = read_vendors(answer, (1, 1), nvml)
+    assert [item.type for item in seen.accelerators] == kinds
+    assert (seen.unified_memory, seen.links) == (unified, links)
+    assert [trouble in one for one in seen.troubles] == [True] * bool(trouble)
 
 
 def test_an_answer_of_something_else_is_refused() -> None:
