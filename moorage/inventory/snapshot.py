@@ -128,7 +128,7 @@ class HostSnapshot(Value):
         return self.engines.get(engine, NOT_CONFIGURED)
 
     def first(self, kind: str) -> Accelerator | None:
-        """The first accelerator of a type; all of one type share their driver."""
+        """The first accelerator of a type; as a rule all of one type share their driver."""
         return next((item for item in self.accelerators if item.type == kind), None)
 
     def accelerator_name(self, identifiers: Collection[str]) -> str:

@@ -10,9 +10,9 @@ from moorage.placement.candidates import Candidate
 from moorage.placement.demand import Allocation
 from moorage.placement.fit import allocatable_memory, free_ports
 from moorage.placement.links import join_seats
-from moorage.placement.placement import CPU, Placement, Seat
+from moorage.placement.placement import Placement, Seat
 from moorage.placement.request import Request
-from moorage.placement.runtime import choose_runtime
+from moorage.placement.runtime import choose_runtime, hardware_of
 from moorage.placement.view import HostView, bytes_on, level_room, view_of
 from moorage.spec import Policy, Strategy
 
@@ -70,7 +70,7 @@ def _cpu_seat(request: Request, candidate: Candidate, at: int, replica: int) -> 
     return Seat(
         replica=replica,
         host=host.name,
-        runtime=choose_runtime(request.spec, request.engine, host, CPU),
+        runtime=choose_runtime(request.spec, request.engine, hardware_of(host, None)),
         ram_bytes=allocation.bytes,
         cores=0 if cores == "auto" else cores,
         **ports_on(request, host),
@@ -95,7 +95,7 @@ def _seat(
     return Seat(
         replica=replica,
         host=host.name,
-        runtime=choose_runtime(request.spec, request.engine, host, candidate.kind.type),
+        runtime=choose_runtime(request.spec, request.engine, hardware_of(host, candidate.kind)),
         accelerator_type=candidate.kind.type,
         accelerators=tuple(item.index for item in chosen),
         accelerator_bytes=claimed,

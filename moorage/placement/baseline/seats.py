@@ -16,7 +16,7 @@ from moorage.placement.many_hosts import is_possible
 from moorage.placement.parallelism import split_over_hosts
 from moorage.placement.placement import BaselineCandidate, HostShare, Seat
 from moorage.placement.request import Request
-from moorage.placement.runtime import choose_runtime
+from moorage.placement.runtime import choose_runtime, hardware_of_seat
 from moorage.placement.seating import ports_on
 from moorage.spec import Distributed
 
@@ -78,7 +78,9 @@ class Seating:
         return Seat(
             replica=self.replica,
             host=host.name,
-            runtime=choose_runtime(request.spec, request.engine, host, kind),
+            runtime=choose_runtime(
+                request.spec, request.engine, hardware_of_seat(host, kind, part.accelerators)
+            ),
             accelerator_type=kind,
             accelerators=part.accelerators,
             accelerator_bytes=claims,
