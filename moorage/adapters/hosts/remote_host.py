@@ -125,7 +125,7 @@ def probe_host(probe: Callable[[Handed], HostFacts], info: dict[str, Any], gpus:
 def _with_vendor(facts: HostFacts, probe: Callable[[Handed], HostFacts], vendor: str) -> HostFacts:
     """The facts of a probe with a vendor's tool, which shows more than the kernel."""
     try:
-        found = probe(handed_to(vendor, facts.vendors[vendor]))
+        found = probe(handed_to(vendor, facts.vendors[vendor], facts.ascend_nodes))
     except Failure as failure:
         if failure.cause is not Cause.ACCELERATOR_RUNTIME_MISSING:
             raise

@@ -72,6 +72,7 @@ class HostFacts(Found):
         docker: Version of its Docker; empty = it has none, or was not surveyed.
         machine: Its processor architecture, under the kernel's name.
         vendors: Number of accelerators on its PCI bus, by the vendor's name in `VENDORS`.
+        ascend_nodes: Each N of the device files `/dev/davinciN` of its Ascend chips, ascending.
         tools: Drivers' tools that are in the probe's image.
     """
 
@@ -87,6 +88,7 @@ class HostFacts(Found):
     docker: str = ""
     machine: str = ""
     vendors: dict[str, int] = {}
+    ascend_nodes: tuple[int, ...] = ()
     nvidia_driver: bool = False
     tools: tuple[str, ...] = ()
 
