@@ -70,6 +70,7 @@ class HostSnapshot(Value):
     Attributes:
         unreachable: Why the host could not be surveyed; empty = it could.
         troubles: Facts that the survey could not determine, and why.
+        hides_accelerators: Whether it has accelerators of which only `troubles` tell.
         docker: Version of its Docker; empty = it has none, or was not surveyed.
         ram_free: Bytes of RAM that are available now.
         ram_reserve: Bytes of RAM that are never claimed.
@@ -98,6 +99,7 @@ class HostSnapshot(Value):
     ram_reserve: int = 0
     accelerator_reserve: int = 0
     accelerators: tuple[Accelerator, ...] = ()
+    hides_accelerators: bool = False
     unified_memory: bool = False
     links: tuple[tuple[int, ...], ...] = ()
     models: frozenset[str] = frozenset()

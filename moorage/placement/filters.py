@@ -22,6 +22,11 @@ from moorage.placement.runtime import (
 from moorage.placement.view import HostView, narrowed, select
 from moorage.spec import RuntimeName
 
+HIDDEN = (
+    "the host has accelerators that the survey could not list;"
+    " `placement.accelerators: 0` runs the model on its processors"
+)
+
 
 def filter_hosts(
     request: Request, views: Sequence[HostView]
@@ -156,6 +161,8 @@ class Filters:
                 Reason.NO_ACCELERATOR,
                 f"{engine.name} can use none of what is there: {_inventory(view.host)}",
             )
+        if view.host.hides_accelerators and not self._on_cpu:
+            raise Refusal(Reason.NO_ACCELERATOR, HIDDEN)
         if reason := self._obstacle(Hardware(view.host, CPU)):
             raise Refusal(Reason.ENGINE, reason)
         return narrowed(view, {})

@@ -226,6 +226,16 @@ def test_a_host_needs_a_free_port(
         assert verdict(a_request(), host).refusal == Reason.PORT
 
 
+def test_a_host_with_hidden_accelerators_computes_on_its_processors_only_if_told_to() -> None:
+    host, llama = a_cpu_host(programs=(LLAMA_INSTALLED,)), ENGINES[EngineName.LLAMA_CPP]
+    hiding = host.model_copy(update={"hides_accelerators": True})
+    assert usable(a_request(on(), engine=llama), host) == []
+    assert usable(a_request(on(0), engine=llama), hiding) == []
+    refused = verdict(a_request(on(), engine=llama), hiding)
+    assert refused.refusal is Reason.NO_ACCELERATOR
+    assert "could not list" in refused.note
+
+
 @pytest.mark.parametrize(
     ("images", "there"),
     [

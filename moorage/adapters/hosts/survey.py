@@ -191,6 +191,7 @@ def _merge(host: Host, facts: HostFacts) -> dict[str, Any]:
         "unified_memory": host.unified_memory or facts.unified_memory,
         "links": facts.links,
         "troubles": facts.troubles,
+        "hides_accelerators": facts.hides_accelerators,
         "catalogue": runner_images(frozenset(item.type for item in accelerators), architecture),
     }
 

@@ -17,12 +17,16 @@ VERSION = re.compile(r"npu-smi\s+\S+\s+Version:\s*(\S+)")
 BUS = re.compile(r"^[0-9A-Fa-f]{4}:[0-9A-Fa-fxX]{2}:[0-9A-Fa-f]{2}\.\d$")
 USAGE = re.compile(r"(\d+)\s*/\s*(\d+)")
 FAMILY = "Ascend"
+SILENT = re.compile(r"^dcmi \w+ initiali\w+ failed.*$", re.MULTILINE)
+"""The only answer while another container has a chip open: `... the device is used. ret is -8020`,
+or `ret is -8005`."""
 
 
 def ascend_found(table: str, nodes: Collection[int] = ()) -> Found:
     """The accelerators of the table; each has the index N of its device file `/dev/davinciN`.
 
-    The name is also the family by which images differ. Unhealthy chips are troubles.
+    The name is also the family by which images differ. Unhealthy chips are troubles, and so are
+    chips that do not show themselves.
 
     Args:
         nodes: The indexes of the device files that are there; empty = unknown.
@@ -30,6 +34,8 @@ def ascend_found(table: str, nodes: Collection[int] = ()) -> Found:
     version = VERSION.search(table)
     rows = [_cells(line) for line in table.splitlines()]
     chips = [pair for pair in pairwise(rows) if _is_chip(*pair)]
+    if not chips and (silent := SILENT.search(table)):
+        return Found(troubles=(_silence(silent[0]),), hides_accelerators=True)
     accelerators, troubles = [], []
     for index, (card, place) in sorted(_indexed(chips, nodes), key=itemgetter(0)):
         chip, health = card[0].split()[1], card[1]
@@ -49,6 +55,13 @@ def ascend_found(table: str, nodes: Collection[int] = ()) -> Found:
             )
         )
     return Found(accelerators=tuple(accelerators), troubles=tuple(troubles))
+
+
+def _silence(answer: str) -> str:
+    return (
+        f"npu-smi shows no NPU ({answer.strip()}): a container that has opened one keeps it from"
+        " all others. Write the NPUs down under `accelerators` of the host"
+    )
 
 
 def chip_family(chip: str) -> str:

@@ -49,12 +49,14 @@ class Found(Value):
     Attributes:
         accelerators: In index order.
         troubles: Accelerators that cannot be used, and why.
+        hides_accelerators: Whether there are accelerators of which only a trouble tells.
         unified_memory: Whether they use the host's RAM as their memory.
         links: Indexes of accelerators that fast links join, by group; empty = none, or unknown.
     """
 
     accelerators: tuple[Accelerator, ...] = ()
     troubles: tuple[str, ...] = ()
+    hides_accelerators: bool = False
     unified_memory: bool = False
     links: tuple[tuple[int, ...], ...] = ()
 

@@ -128,6 +128,7 @@ def read_vendors(answer: str, ram: tuple[int, int]) -> Found:
     return Found(
         accelerators=used,
         troubles=(*(trouble for one in found for trouble in one.troubles), *left_out),
+        hides_accelerators=ascend.hides_accelerators,
         unified_memory=nvidia.unified_memory,
         links=nvidia.links,
     )

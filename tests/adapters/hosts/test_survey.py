@@ -18,6 +18,7 @@ from moorage.adapters.hosts.survey import runner_images, survey_host, survey_hos
 from moorage.adapters.system.parallel import map_parallel
 from moorage.common.units import GIB
 from moorage.inventory.fleet import Host
+from moorage.inventory.survey.probe import read_vendors
 from moorage.spec import RuntimeName
 from tests.simulated_hosts import SimulatedHosts
 
@@ -95,6 +96,17 @@ def test_what_is_written_down_wins_over_what_is_detected() -> None:
     assert seen.ram_free <= GIB
     (gpu,) = seen.accelerators
     assert (gpu.type, gpu.index, gpu.memory_free) == ("cuda", 3, 80 * GIB)
+
+
+def test_accelerators_that_hide_are_known_to_do_so_until_they_are_written_down(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answer = "== ascend\ndcmi module initialize failed. ret is -8005\n"
+    monkeypatch.setattr(survey, "local_accelerators", lambda: read_vendors(answer, (GIB, GIB)))
+    host = {"name": "here", "runtimes": ["process"]}
+    assert survey_host(Host.model_validate(host)).hides_accelerators
+    written = {**host, "accelerators": [{"type": "cann", "index": 0, "memory": "32GiB"}]}
+    assert not survey_host(Host.model_validate(written)).hides_accelerators
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,22 @@ def test_the_index_of_a_chip_is_that_of_its_device_file(
     assert [item.index for item in ascend_found(table, nodes).accelerators] == indexes
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "dcmi model initialized failed, because the device is used. ret is -8020",
+        "dcmi model initialization failed, because the device is used. ret is -8020",
+        "dcmi module initialize failed. ret is -8005",
+    ],
+)
+def test_chips_that_another_container_has_open_are_a_trouble(answer: str) -> None:
+    seen = ascend_found(f"DrvMngGetConsoleLogLevel failed. (g_conLogLevel=3)\n{answer}\n")
+    (trouble,) = seen.troubles
+    assert trouble.startswith(f"npu-smi shows no NPU ({answer}): ")
+    assert "`accelerators` of the host" in trouble
+    assert seen.hides_accelerators
+
+
 @pytest.mark.parametrize("table", ["", "DrvMngGetConsoleLogLevel failed", "| a | b | c |\n"])
 def test_what_is_no_table_is_nothing(table: str) -> None:
     assert ascend_found(table) == Found()
