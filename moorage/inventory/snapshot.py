@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from operator import attrgetter
 
 from moorage.common.values import Value
 from moorage.inventory.claims import Capacity, Claim, Resource
@@ -159,8 +161,29 @@ class HostSnapshot(Value):
 
     def with_claims(self, claims: tuple[Claim, ...]) -> HostSnapshot:
         """The same host with its share of these claims in place of its own."""
-        own = tuple(claim for claim in claims if claim.host == self.name)
-        return self.model_copy(update={"claims": own})
+        own = [claim for claim in claims if claim.host == self.name]
+        return self.model_copy(update={"claims": self.current_claims(own)})
+
+    def current_claims(self, own: Sequence[Claim]) -> tuple[Claim, ...]:
+        """Claims on this host with the indexes that their devices have now.
+
+        A driver numbers GPUs anew when one is lost. A claim on a lost one is left out.
+        """
+        if not any(map(_device, own)):
+            return tuple(own)
+        now = {item.uuid: item.index for item in self.accelerators if item.uuid}
+        taken = set(now.values())
+        found = []
+        for claim in own:
+            index = now.get(claim.device, -1) if claim.device else claim.index
+            if index == claim.index or (index < 0 and claim.index not in taken):
+                found.append(claim)
+            elif index >= 0:
+                found.append(replace(claim, index=index))
+        return tuple(found)
+
+
+_device = attrgetter("device")
 
 
 class FleetSnapshot(Value):

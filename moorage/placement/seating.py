@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from moorage.common.units import human_bytes
+from moorage.inventory.devices import device_kind
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
 from moorage.placement.candidates import Candidate
 from moorage.placement.demand import Allocation
@@ -14,7 +15,7 @@ from moorage.placement.placement import Placement, Seat
 from moorage.placement.request import Request
 from moorage.placement.runtime import choose_runtime, hardware_of
 from moorage.placement.view import HostView, bytes_on, level_room, view_of
-from moorage.spec import Policy, Strategy
+from moorage.spec import Policy, RuntimeName, Strategy
 
 
 def seats_of(request: Request, candidate: Candidate, replica: int) -> tuple[Seat, ...]:
@@ -92,13 +93,15 @@ def _seat(
     claimed = tuple(bytes_on(item, candidate.kind, allocation.bytes) for item in chosen)
     warning = f"; overcommitted: only {human_bytes(left)} is free, the engine may fail to start"
     over = warning if allocation.bytes > left else ""
+    runtime = choose_runtime(request.spec, request.engine, hardware_of(host, candidate.kind))
     return Seat(
         replica=replica,
         host=host.name,
-        runtime=choose_runtime(request.spec, request.engine, hardware_of(host, candidate.kind)),
+        runtime=runtime,
         accelerator_type=candidate.kind.type,
         accelerators=tuple(item.index for item in chosen),
         accelerator_bytes=claimed,
+        devices=identifiers(request, runtime, chosen),
         ram_bytes=request.ram_for(candidate.kind.type, sum(claimed)),
         **ports_on(request, host),
         utilization=allocation.utilization,
@@ -143,6 +146,15 @@ def _accelerators(
     packs = request.spec.placement.strategy == Strategy.BINPACK
     usable.sort(key=lambda pair: pair[0], reverse=not packs)
     return sorted((item for _, item in usable[: len(taken)]), key=lambda item: item.index)
+
+
+def identifiers(
+    request: Request, runtime: RuntimeName, chosen: Sequence[Accelerator]
+) -> tuple[str, ...]:
+    """Identifiers by which a container gets accelerators; none = it gets them by their indexes."""
+    own = runtime is RuntimeName.DOCKER and not request.spec.engine.container.privileged
+    found = [item.uuid for item in chosen if own and device_kind(item.type).requested]
+    return tuple(found) if len(found) == len(chosen) and all(found) else ()
 
 
 def ports_on(request: Request, host: HostSnapshot) -> dict[str, Any]:

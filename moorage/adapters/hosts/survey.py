@@ -98,7 +98,7 @@ def fleet_snapshot(
         name = there["name"]
         changes = here if machine_of(there["address"]) == LOCAL else given
         if own := claimed.get(name):
-            changes = {**changes, "claims": tuple(own)}
+            changes = {**changes, "claims": host.current_claims(own)}
         usable = _without_avoided(host, fleet) if name in avoided else host
         # In a large fleet most hosts have no changes, and need not be copied.
         return usable.model_copy(update=changes) if changes else usable
