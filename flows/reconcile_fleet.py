@@ -92,9 +92,9 @@ async def reconcile_fleet(
         # Deploys run outside the lock: they take as long as a model loads, and lock only the model.
         moves = (action for action in actions if action.kind == ActionKind.REPLACE)
         moved = [await _replace(action, fleet) for action in moves]
-        wiped = (_as_deploy(outcome) for outcome in outcomes if outcome.needs_files)
-        staged = [await _replace(action, fleet, in_place=True) for action in wiped]
-        outcomes = (*outcomes, *moved, *staged)
+        lost = (_as_deploy(outcome) for outcome in outcomes if outcome.needs_deploy)
+        placed = [await _replace(action, fleet, in_place=True) for action in lost]
+        outcomes = (*outcomes, *moved, *placed)
         await in_thread(record_run, outcomes)
         await _publish(cluster, outcomes)
         await remove_quiet_runs(cluster.now - QUIET)
@@ -120,8 +120,8 @@ async def _observe_and_repair(
 
 
 def _as_deploy(restart: ActionOutcome) -> Action:
-    """The deploy in place of a restart that found no files: only a deploy stages them."""
-    reason = f"its files are gone: {restart.summary}"
+    """The deploy in place of a restart that lacked files or a GPU: only a deploy finds others."""
+    reason = f"its place is gone: {restart.summary}"
     return restart.action.model_copy(update={"kind": ActionKind.REPLACE, "reason": reason})
 
 

@@ -24,7 +24,7 @@ from moorage.inventory.fleet import Fleet
 from moorage.inventory.registries import Registries
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.placement import Placed
-from moorage.placement.runtime import Hardware, shared_image
+from moorage.placement.runtime import hardware_of_seat, shared_image
 from moorage.releases.release import Release
 from moorage.releases.release_row import ReleaseRow
 from moorage.spec import EngineName, ModelSpec, RuntimeName, slug
@@ -255,7 +255,10 @@ def wanted_image(placed: Placed) -> tuple[Image | None, list[HostSnapshot]]:
     if not hosts:
         return None, []
     own = [seat for seat in seats if seat.runtime == RuntimeName.DOCKER]
-    places = (Hardware(placed.snapshot.host(seat.host), seat.accelerator_type) for seat in own)
+    there = placed.snapshot.host
+    places = (
+        hardware_of_seat(there(seat.host), seat.accelerator_type, seat.accelerators) for seat in own
+    )
     return shared_image(placed.spec, ENGINES[placed.placement.engine], places), hosts
 
 

@@ -119,7 +119,7 @@ def _claim(row: ReleaseRow, release: Release, snapshot: FleetSnapshot) -> None:
     others = snapshot.without(row.id) if row.workloads else snapshot.without_claims(row.id)
     try:
         placement = restore_placement(release.spec, before, release.id, others, "")
-        if placement.claims != before.claims:
+        if _ports(placement) != _ports(before):
             raise Refusal(Reason.TAKEN, "another program listens on its port")
     except Refusal as refusal:
         reason = move_reason(before, release.id, refusal)
@@ -138,9 +138,12 @@ def _why_taken(before: Placement, others: FleetSnapshot) -> Cause:
     """Why a place cannot be had. Other models that sleep make room, but free no port."""
     if missing_parts(before.seats, others):
         return Cause.PLACE_GONE
-    ports = (claim for claim in before.claims if claim.resource == Resource.PORT)
-    taken = any(port_refusal(others.host(one.host), one.index) for one in ports)
+    taken = any(port_refusal(others.host(one.host), one.index) for one in _ports(before))
     return Cause.PORT_TAKEN if taken else Cause.NO_FIT
+
+
+def _ports(placement: Placement) -> list[Claim]:
+    return [claim for claim in placement.claims if claim.resource == Resource.PORT]
 
 
 async def _sleep_in_engines(row: ReleaseRow) -> tuple[Claim, ...] | None:

@@ -16,6 +16,7 @@ from moorage.inventory.devices import DeviceKind, device_kind_on, device_nodes, 
 from moorage.inventory.snapshot import Accelerator
 from moorage.models.source import ModelFile
 from moorage.placement.placement import CPU
+from moorage.placement.runtime import hardware_of_seat
 from moorage.spec import IpcMode, NetworkMode
 
 CUDA = "cuda"
@@ -134,11 +135,10 @@ def preparation(request: LaunchRequest) -> Preparation | None:
 
 def runs_by_minor_version(request: LaunchRequest) -> bool:
     """Whether the image's CUDA is newer than the driver's within the same major version."""
-    image, kind = request.image, request.seat.accelerator_type
-    if image is None or kind != CUDA:
+    image, seat = request.image, request.seat
+    if image is None or seat.accelerator_type != CUDA:
         return False
-    device = request.host.first(kind)
-    host = device.runtime_version if device else ""
+    host = hardware_of_seat(request.host, seat.accelerator_type, seat.accelerators).runtime
     built = image.runtime or tagged_runtime(image.reference)
     if not built or not host:
         return image.newer_runtime

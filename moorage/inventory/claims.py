@@ -33,6 +33,7 @@ class Claim:
         release: Release that holds the claim; empty while it is only proposed.
         pending: Whether the release is not proven yet, so that its claims may still be unused.
         links: Whether it is only a port that joins a replica's hosts; not stored in the ledger.
+        device: Identifier by which a container gets the accelerator; empty = by its index.
     """
 
     host: str
@@ -42,6 +43,7 @@ class Claim:
     release: str = ""
     pending: bool = False
     links: bool = False
+    device: str = ""
 
 
 class Capacity(Value):

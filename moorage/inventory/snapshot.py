@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from operator import attrgetter
 
 from moorage.common.values import Value
 from moorage.inventory.claims import Capacity, Claim, Resource
@@ -75,6 +77,7 @@ class HostSnapshot(Value):
     Attributes:
         unreachable: Why the host could not be surveyed; empty = it could.
         troubles: Facts that the survey could not determine, and why.
+        hides_accelerators: Whether it has accelerators of which only `troubles` tell.
         docker: Version of its Docker; empty = it has none, or was not surveyed.
         ram_free: Bytes of RAM that are available now.
         ram_reserve: Bytes of RAM that are never claimed.
@@ -110,6 +113,7 @@ class HostSnapshot(Value):
     ram_reserve: int = 0
     accelerator_reserve: int = 0
     accelerators: tuple[Accelerator, ...] = ()
+    hides_accelerators: bool = False
     unified_memory: bool = False
     links: tuple[tuple[int, ...], ...] = ()
     models: frozenset[str] = frozenset()
@@ -145,7 +149,7 @@ class HostSnapshot(Value):
         return self.engines.get(engine, NOT_CONFIGURED)
 
     def first(self, kind: str) -> Accelerator | None:
-        """The first accelerator of a type; all of one type share their driver."""
+        """The first accelerator of a type; as a rule all of one type share their driver."""
         return next((item for item in self.accelerators if item.type == kind), None)
 
     def accelerator_name(self, identifiers: Collection[str]) -> str:
@@ -174,8 +178,29 @@ class HostSnapshot(Value):
 
     def with_claims(self, claims: tuple[Claim, ...]) -> HostSnapshot:
         """The same host with its share of these claims in place of its own."""
-        own = tuple(claim for claim in claims if claim.host == self.name)
-        return self.model_copy(update={"claims": own})
+        own = [claim for claim in claims if claim.host == self.name]
+        return self.model_copy(update={"claims": self.current_claims(own)})
+
+    def current_claims(self, own: Sequence[Claim]) -> tuple[Claim, ...]:
+        """Claims on this host with the indexes that their devices have now.
+
+        A driver numbers GPUs anew when one is lost. A claim on a lost one is left out.
+        """
+        if not any(map(_device, own)):
+            return tuple(own)
+        now = {item.uuid: item.index for item in self.accelerators if item.uuid}
+        taken = set(now.values())
+        found = []
+        for claim in own:
+            index = now.get(claim.device, -1) if claim.device else claim.index
+            if index == claim.index or (index < 0 and claim.index not in taken):
+                found.append(claim)
+            elif index >= 0:
+                found.append(replace(claim, index=index))
+        return tuple(found)
+
+
+_device = attrgetter("device")
 
 
 class FleetSnapshot(Value):

@@ -10,7 +10,7 @@ from moorage.images.image import Image
 from moorage.inventory.access import parse_access
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.placement import CPU
-from moorage.placement.runtime import image_on
+from moorage.placement.runtime import Hardware, hardware_on, image_on
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import ReleaseState
 from moorage.spec import EngineName, EngineSpec, ModelSpec, RuntimeName
@@ -51,7 +51,7 @@ def way_on(engine: Engine, host: HostSnapshot, spec: ModelSpec) -> tuple[Runtime
     wanted = spec.engine.runtime
     if wanted != RuntimeName.PROCESS and RuntimeName.DOCKER in host.runtimes:
         try:
-            return RuntimeName.DOCKER, image_on(spec, engine, host, _kind_of(engine, host))
+            return RuntimeName.DOCKER, image_on(spec, engine, _hardware(engine, host))
         except (Failure, Refusal):
             if wanted == RuntimeName.DOCKER or engine.name not in PACKAGES:
                 raise
@@ -66,9 +66,9 @@ def way_on(engine: Engine, host: HostSnapshot, spec: ModelSpec) -> tuple[Runtime
     return RuntimeName.PROCESS, None
 
 
-def _kind_of(engine: Engine, host: HostSnapshot) -> str:
-    kinds = [one.type for one in host.accelerators if one.type in engine.accelerator_types]
-    return kinds[0] if kinds else CPU
+def _hardware(engine: Engine, host: HostSnapshot) -> Hardware:
+    usable = (one for one in hardware_on(host) if one.type in engine.accelerator_types)
+    return next(usable, Hardware(host, CPU))
 
 
 def is_meant(found: str, wanted: str) -> bool:

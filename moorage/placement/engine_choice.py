@@ -11,7 +11,7 @@ from moorage.placement.engine import (
     EngineTraits,
     require_engine_of_command,
 )
-from moorage.placement.runtime import choose_runtime
+from moorage.placement.runtime import choose_runtime, hardware_on
 from moorage.spec import EngineName, ModelSpec
 
 ONLY_SGLANG = "vllm can be started on no accelerator of the fleet; sglang is installed"
@@ -86,9 +86,11 @@ def _can_be_started(engine: EngineTraits, spec: ModelSpec, fleet: FleetSnapshot)
     for host in fleet.hosts:
         if host.unreachable:
             continue
-        for kind in {item.type for item in host.accelerators} & engine.accelerator_types:
+        for hardware in hardware_on(host):
+            if hardware.type not in engine.accelerator_types:
+                continue
             try:
-                choose_runtime(spec, engine, host, kind)
+                choose_runtime(spec, engine, hardware)
             except Refusal:
                 continue
             return True

@@ -1,14 +1,19 @@
 """The versions of an engine that may run on the hosts of a fleet, by accelerator type."""
 
 from collections.abc import Iterator, Mapping
-from operator import itemgetter
 
 from moorage.common.failures import Failure
 from moorage.common.refusal import Refusal
-from moorage.common.values import fields
-from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
+from moorage.inventory.snapshot import FleetSnapshot
 from moorage.placement.engine import EngineTraits
-from moorage.placement.runtime import alike, choose_runtime, image_on, program_version
+from moorage.placement.runtime import (
+    Hardware,
+    alike,
+    choose_runtime,
+    hardware_on,
+    image_on,
+    program_version,
+)
 from moorage.spec import ModelSpec, RuntimeName
 
 Versions = tuple[str, ...]
@@ -20,40 +25,34 @@ def engine_versions(
 ) -> Mapping[str, Versions]:
     """The versions that would run, by accelerator type; types without any are left out."""
     found: dict[str, dict[str, None]] = {}
-    for kind, host in _unlike(engine, fleet):
+    for hardware in _unlike(engine, fleet):
         try:
-            version = _version_on(spec, engine, host, kind)
+            version = _version_on(spec, engine, hardware)
         except (Refusal, Failure):
             continue
-        found.setdefault(kind, {})[version] = None
+        found.setdefault(hardware.type, {})[version] = None
     return {kind: tuple(versions) for kind, versions in found.items()}
 
 
-def _unlike(
-    engine: EngineTraits, fleet: FleetSnapshot | None
-) -> Iterator[tuple[str, HostSnapshot]]:
-    """For each accelerator type, one host of each group with equal runtimes, driver and so on.
+def _unlike(engine: EngineTraits, fleet: FleetSnapshot | None) -> Iterator[Hardware]:
+    """The hardware of one host of each group with equal runtimes, driver and so on.
 
     The fleet's configuration of an engine is the same for all of its hosts.
     """
     alikes, seen = set(), set()
     for host in fleet.hosts if fleet else ():
-        for kind in set(map(_type_of, map(fields, fields(host)["accelerators"]))):
-            if (key := alike(host, kind)) in alikes:  # reading a catalogue is slow
+        for hardware in hardware_on(host):
+            if (key := alike(hardware)) in alikes:  # reading a catalogue is slow
                 continue
             alikes.add(key)
-            device, program = host.first(kind), host.program(engine.name)
-            assert device is not None
+            program = host.program(engine.name)
             shared = (host.runtimes, host.architecture, program, host.catalogue)
-            if (unlike := (kind, device.runtime_version, device.family, shared)) not in seen:
+            if (unlike := (*hardware[1:], shared)) not in seen:
                 seen.add(unlike)
-                yield kind, host
+                yield hardware
 
 
-_type_of = itemgetter("type")
-
-
-def _version_on(spec: ModelSpec, engine: EngineTraits, host: HostSnapshot, kind: str) -> str:
-    if choose_runtime(spec, engine, host, kind) is RuntimeName.DOCKER:
-        return image_on(spec, engine, host, kind).engine_version
-    return program_version(spec.engine, engine, host)
+def _version_on(spec: ModelSpec, engine: EngineTraits, hardware: Hardware) -> str:
+    if choose_runtime(spec, engine, hardware) is RuntimeName.DOCKER:
+        return image_on(spec, engine, hardware).engine_version
+    return program_version(spec.engine, engine, hardware.host)

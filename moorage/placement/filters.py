@@ -12,12 +12,23 @@ from moorage.placement.fit import free_ports, port_refusal, ram_refusal
 from moorage.placement.links import join_refusal, meeting_refusal, shares_network
 from moorage.placement.placement import CPU
 from moorage.placement.request import Request
-from moorage.placement.runtime import Hardware, alike, can_share_image, choose_runtime, lacks_type
+from moorage.placement.runtime import (
+    Hardware,
+    alike,
+    can_share_image,
+    choose_runtime,
+    hardware_of,
+    lacks_type,
+)
 from moorage.placement.view import HostView, narrowed, select
 from moorage.spec import RuntimeName
 
 DISK_MARGIN = 1.05
 """Required free space, as a multiple of the missing bytes; staging requires the same."""
+HIDDEN = (
+    "the host has accelerators that the survey could not list;"
+    " `placement.accelerators: 0` runs the model on its processors"
+)
 
 
 def filter_hosts(
@@ -126,9 +137,9 @@ class Filters:
             return self._runs_on_cpu(view)
         if len(view.groups) == 1:
             (kind,) = view.groups
-            if not self._obstacle(view.host, kind.type):
+            if not self._obstacle(hardware_of(view.host, kind)):
                 return view
-        reasons = {kind: self._obstacle(view.host, kind.type) for kind in view.groups}
+        reasons = {kind: self._obstacle(hardware_of(view.host, kind)) for kind in view.groups}
         if not any(reasons.values()):
             return view if reasons else self._runs_on_cpu(view)
         usable = {kind: room for kind, room in view.groups.items() if not reasons[kind]}
@@ -155,34 +166,36 @@ class Filters:
                 Reason.NO_ACCELERATOR,
                 f"{engine.name} can use none of what is there: {_inventory(view.host)}",
             )
-        if reason := self._obstacle(view.host, CPU):
+        if view.host.hides_accelerators and not self._on_cpu:
+            raise Refusal(Reason.NO_ACCELERATOR, HIDDEN)
+        if reason := self._obstacle(Hardware(view.host, CPU)):
             raise Refusal(Reason.ENGINE, reason)
         return narrowed(view, {})
 
-    def _obstacle(self, host: HostSnapshot, kind: str) -> str:
-        """Why no runtime can run the engine on this kind; cached for equal hosts."""
-        key = alike(host, kind)  # the views keep the hosts alive, so ids in the key stay valid
+    def _obstacle(self, hardware: Hardware) -> str:
+        """Why no runtime can run the engine on this hardware; cached for equal hardware."""
+        key = alike(hardware)  # the views keep the hosts alive, so ids in the key stay valid
         obstacle = self._obstacles.get(key)
         if obstacle is None:
-            obstacle, engine = "", self._request.engine
+            obstacle, engine, kind = "", self._request.engine, hardware.type
             if kind != CPU and kind not in engine.accelerator_types:
                 obstacle = f"{engine.name} does not support {kind}"
             else:
                 try:
-                    runtime = choose_runtime(self._request.spec, engine, host, kind)
+                    runtime = choose_runtime(self._request.spec, engine, hardware)
                     if runtime is RuntimeName.DOCKER:
-                        obstacle = self._other_image(host, kind)
+                        obstacle = self._other_image(hardware)
                 except Refusal as refusal:
                     obstacle = refusal.note
             self._obstacles[key] = obstacle
         return obstacle
 
-    def _other_image(self, host: HostSnapshot, kind: str) -> str:
+    def _other_image(self, hardware: Hardware) -> str:
         """Why a container cannot start from the image of the other replicas; empty = it can."""
         request, other = self._request, self._request.shares_image_with
-        if not other or can_share_image(request.spec, request.engine, other, Hardware(host, kind)):
+        if not other or can_share_image(request.spec, request.engine, other, hardware):
             return ""
-        return f"all replicas start from one image, which is for {other.type}"
+        return f"all replicas start from one image, which is for {other.family or other.type}"
 
     def _has_a_port(self, view: HostView) -> HostView:
         there = fields(view.host)

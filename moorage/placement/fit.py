@@ -26,7 +26,7 @@ class Room:
 
     Attributes:
         memory: Bytes by accelerator, in the host's order.
-        one_kind: Whether there are accelerators, all of the same type, name and size.
+        one_kind: Whether there are accelerators, all of the same type, name, size and family.
     """
 
     ram: int
@@ -76,12 +76,17 @@ def _memory(
 ) -> tuple[list[int], bool]:
     """Bytes by accelerator, and whether they are of one kind: in one pass, as fleets are large."""
     memory: list[int] = []
-    type = name = size = None
+    type = name = size = family = None
     kinds = 0
     for item in map(fields, accelerators):
         total, free = item["memory_total"], item["memory_free"]
-        if total != size or item["name"] != name or item["type"] != type:
-            type, name, size = item["type"], item["name"], total
+        if (
+            total != size
+            or item["name"] != name
+            or item["family"] != family
+            or item["type"] != type
+        ):
+            type, name, size, family = item["type"], item["name"], total, item["family"]
             kinds += 1
         if reserve or (held and item["index"] in held):
             index = item["index"]

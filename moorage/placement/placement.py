@@ -61,6 +61,8 @@ class Seat(Value):
         accelerator_type: `cuda`, `rocm`, ...; `cpu` without accelerators.
         accelerators: Indexes, ascending.
         accelerator_bytes: Bytes claimed of each of them, in the same order.
+        devices: Identifiers by which its container gets them, in the same order; empty = it gets
+            them by their indexes.
         ram_bytes: Bytes of RAM claimed; on CPU also the limit.
         cores: Processor cores claimed; 0 = it shares the unclaimed cores.
         port: Serving port; on a follower, the first of the engine's own ports; 0 on a Ray cluster,
@@ -84,6 +86,7 @@ class Seat(Value):
     accelerator_type: str = CPU
     accelerators: tuple[int, ...] = ()
     accelerator_bytes: tuple[int, ...] = ()
+    devices: tuple[str, ...] = ()
     ram_bytes: int = 0
     cores: int = 0
     port: int
@@ -107,12 +110,16 @@ class Seat(Value):
     @property
     def claims(self) -> tuple[Claim, ...]:
         """Claims that the ledger must reserve for this seat."""
-        host, memory = self.host, zip(self.accelerators, self.accelerator_bytes, strict=True)
+        host, devices = self.host, self.devices or ("",) * len(self.accelerators)
+        memory = zip(self.accelerators, self.accelerator_bytes, devices, strict=True)
         ports = (self.port, *self.services.values()) if self.port else ()
         links = self.links.ports if self.links else ()
         others = ((Resource.RAM, self.ram_bytes), (Resource.CORES, self.cores))
         return (
-            *(Claim(host, Resource.ACCELERATOR, amount, index) for index, amount in memory),
+            *(
+                Claim(host, Resource.ACCELERATOR, amount, index, device=device)
+                for index, amount, device in memory
+            ),
             *(Claim(host, resource, amount) for resource, amount in others if amount),
             *(Claim(host, Resource.PORT, 1, port) for port in ports),
             *(

@@ -23,12 +23,12 @@ from moorage.placement.engine import (
 from moorage.placement.engine_choice import choose_engine, other_engines
 from moorage.placement.explanation import Verdict, explain, troubles
 from moorage.placement.filters import filter_hosts
-from moorage.placement.placement import CPU, Placement, Ranking, Seat
+from moorage.placement.placement import Placement, Ranking, Seat
 from moorage.placement.refusals import verdicts_of, with_replica_note
 from moorage.placement.remedies import Trial, remedies, shortage
 from moorage.placement.replacement import ReplacementPolicy
 from moorage.placement.request import Request, request_for
-from moorage.placement.runtime import Hardware
+from moorage.placement.runtime import hardware_of, hardware_of_seat, image_variant
 from moorage.placement.scores import WEIGHTS, best, score_all
 from moorage.placement.seating import seats_of, with_seats
 from moorage.placement.strategies import first_candidates
@@ -140,19 +140,16 @@ def _place_replicas(
 ) -> tuple[tuple[Seat, ...], Judge, Ranking | None]:
     """Seats for all replicas or none, the verdicts for the last replica tried, and the ranking.
 
-    All replicas start from one image, so each type of accelerator and the CPU get their turn if the
-    type that suits the first replica best has no room for the others. The ranking is the policy
+    All replicas start from one image, so all hardware for which images differ gets its turn if what
+    suits the first replica best has no room for the others. The ranking is the policy
     `baseline`'s for the first replica; None under other policies.
     """
     found = _place_alike(request, views)
     if found[0] or request.spec.replicas == 1:
         return found
     able = filter_hosts(request, views)[0]
-    there = {
-        kind: Hardware(view.host, kind)
-        for view in able
-        for kind in [group.type for group in view.groups] or [CPU]
-    }
+    every = (hardware_of(view.host, kind) for view in able for kind in view.groups or [None])
+    there = {image_variant(hardware): hardware for hardware in every}
     if len(there) == 1:
         return found
     for hardware in there.values():
@@ -178,7 +175,7 @@ def _place_alike(
         views = with_seats(views, taken)
         if taken[0].runtime is RuntimeName.DOCKER and not request.shares_image_with:
             host = next(view.host for view in views if view.host.name == taken[0].host)
-            hardware = Hardware(host, taken[0].accelerator_type)
+            hardware = hardware_of_seat(host, taken[0].accelerator_type, taken[0].accelerators)
             request = replace(request, shares_image_with=hardware)
     return tuple(seats), judge, first
 

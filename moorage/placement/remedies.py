@@ -273,7 +273,7 @@ def _larger_accelerators(trial: Trial) -> Iterator[str]:
         return
     kind, view = max(largest.items(), key=lambda one: len(one[1].groups[one[0]]) * one[0].total)
     for total in (size * GIB for size in SIZES if size * GIB > kind.total):
-        bought = AcceleratorKind(kind.type, "", total)
+        bought = kind._replace(name="", total=total)
         if usage := _usage_on(trial, view, _with(view, bought, len(view.groups[kind]))):
             each, count, _ = usage
             size = f"{human_bytes(total)} ({kind.type})"
@@ -338,7 +338,8 @@ def _with(view: HostView, kind: AcceleratorKind, number: int) -> HostView:
     there = view.host.first(kind.type)
     driver = {"driver": there.driver, "runtime_version": there.runtime_version} if there else {}
     sizes = {"memory_total": kind.total, "memory_free": kind.total}
-    one = Accelerator(type=kind.type, index=0, name=kind.name, **sizes, **driver)
+    own = {"type": kind.type, "name": kind.name, "family": kind.family}
+    one = Accelerator(index=0, **own, **sizes, **driver)
     return _bare(view, (one.model_copy(update={"index": index}) for index in range(number)))
 
 

@@ -63,12 +63,13 @@ def restore_placement(
     if missing := missing_parts(before.seats, fleet):
         raise Refusal(Reason.TAKEN, "; ".join(missing))
     policy = ReplacementPolicy(spec.replace.strategy, running)
-    seats, obstacles = _fit_seats(spec, before.seats, fleet)
+    own = tuple(_current_seat(seat, fleet.host(seat.host)) for seat in before.seats)
+    seats, obstacles = _fit_seats(spec, own, fleet)
     if not obstacles and policy.may_overlap:
         return _restored(before, seats, source, fleet)
     if not policy.may_stop_first:
         raise Refusal(Reason.TAKEN, obstacles)
-    seats, left = _fit_seats(spec, before.seats, fleet.without(running))
+    seats, left = _fit_seats(spec, own, fleet.without(running))
     if left:
         raise Refusal(Reason.TAKEN, left)
     placement = _restored(before, seats, source, fleet)
@@ -115,10 +116,31 @@ def _missing_part(seat: Seat, host: HostSnapshot | None) -> str:
         return f"{seat.host} cannot be reached: {host.unreachable}"
     if seat.runtime not in host.runtimes:
         return f"{seat.host} has no runtime {seat.runtime} any more"
+    kind, current = seat.accelerator_type, _current_seat(seat, host)
     there = {(item.type, item.index) for item in host.accelerators}
-    missing = [one for one in seat.accelerators if (seat.accelerator_type, one) not in there]
-    names = ", ".join(f"{seat.accelerator_type}:{index}" for index in missing)
-    return f"{names} of {seat.host} is not there any more" if missing else ""
+    missing = [f"{kind}:{index}" for index in current.accelerators if (kind, index) not in there]
+    missing = missing or _lost_devices(seat, host)
+    return f"{', '.join(missing)} of {seat.host} is not there any more" if missing else ""
+
+
+def _lost_devices(seat: Seat, host: HostSnapshot) -> list[str]:
+    """The devices of a seat that a host has no more; their indexes may be those of others now."""
+    known = {item.uuid for item in host.accelerators if item.uuid}
+    return [device for device in seat.devices if known and device not in known]
+
+
+def _current_seat(seat: Seat, host: HostSnapshot) -> Seat:
+    """The seat with the indexes that its devices have now, ascending.
+
+    A driver numbers GPUs anew when one is lost.
+    """
+    now = {item.uuid: item.index for item in host.accelerators}
+    if not seat.devices or not now.keys() >= set(seat.devices):
+        return seat
+    indexes = [now[device] for device in seat.devices]
+    rows = sorted(zip(indexes, seat.accelerator_bytes, seat.devices, strict=True))
+    names = ("accelerators", "accelerator_bytes", "devices")
+    return seat.model_copy(update=dict(zip(names, zip(*rows, strict=True), strict=True)))
 
 
 def _fit_seats(

@@ -1,6 +1,6 @@
 """The runtime that starts an engine on a host, and the image that it starts from."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from operator import itemgetter
 from typing import NamedTuple
@@ -15,36 +15,78 @@ from moorage.inventory.devices import device_kind, process_refusal
 from moorage.inventory.snapshot import HostSnapshot, Program
 from moorage.placement.engine import EngineTraits
 from moorage.placement.placement import CPU
+from moorage.placement.view import AcceleratorKind
 from moorage.spec import ContainerSettings, EngineName, EngineSpec, ModelSpec, RuntimeName
 
 
 class Hardware(NamedTuple):
-    """A host, and the type of accelerator that a replica uses there; `CPU` = its processors."""
+    """What a replica uses on a host.
+
+    Attributes:
+        type: Type of its accelerators; `CPU` = the host's processors.
+        family: Chip family of its accelerators, by which images differ; empty = unknown.
+        runtime: Newest accelerator runtime that their driver runs; empty = unknown.
+    """
 
     host: HostSnapshot
     type: str
+    family: str = ""
+    runtime: str = ""
 
 
-def image_on(spec: ModelSpec, engine: EngineTraits, host: HostSnapshot, kind: str) -> Image:
-    """The image that suits a host's processors and the driver of its accelerators.
+def hardware_of(host: HostSnapshot, kind: AcceleratorKind | None) -> Hardware:
+    """The hardware of a host's accelerators of one kind; None = its processors."""
+    if kind is None:
+        return Hardware(host, CPU)
+    type, name, _, family = kind
+    for item in host.accelerators:
+        if item.type == type and item.name == name and item.family == family:
+            return Hardware(host, type, family, item.runtime_version)
+    return Hardware(host, type, family)
+
+
+def hardware_of_seat(host: HostSnapshot, type: str, accelerators: Collection[int]) -> Hardware:
+    """The hardware of a seat on these accelerators; of several drivers, the oldest known one."""
+    found = [
+        Hardware(host, type, item.family, item.runtime_version)
+        for item in host.accelerators
+        if item.type == type and item.index in accelerators
+    ]
+    return min(found, key=_age, default=Hardware(host, type))
+
+
+def hardware_on(host: HostSnapshot) -> list[Hardware]:
+    """All hardware of a host's accelerators that differs."""
+    found: dict[tuple[str, str, str], Hardware] = {}
+    last = None
+    for item in map(fields, fields(host)["accelerators"]):
+        own = item["type"], item["family"], item["runtime_version"]
+        if own != last:  # equal ones are neighbours: to hash each would take twice as long
+            found[own] = Hardware(host, *own)
+            last = own
+    return list(found.values())
+
+
+def image_on(spec: ModelSpec, engine: EngineTraits, hardware: Hardware) -> Image:
+    """The image that suits a host's processors, and the chips and driver of its accelerators.
 
     Raises:
         Failure: `NO_IMAGE` when no image can work.
     """
-    device = host.first(kind)
+    host = hardware.host
     versions = host.engine_versions(spec.engine.custom or engine.name)
     default = versions.default_version or engine.default_version
     question = ImageQuestion(
         engine=engine.name,
-        kind=kind,
+        kind=hardware.type,
         architecture=host.architecture,
         image=spec.engine.image or "",
         version=spec.engine.version or "",
         default_version=default,
         versions=versions.model_copy(update={"default_version": default or None}),
         closed=engine.name == EngineName.CUSTOM,
-        runtime=device.runtime_version if device else "",
-        family=device.family if device else "",
+        runtime=hardware.runtime,
+        family=hardware.family,
     )
     return choose_image(question, host.catalogue)
 
@@ -55,13 +97,11 @@ def shared_image(spec: ModelSpec, engine: EngineTraits, places: Iterable[Hardwar
     Raises:
         Failure: `NO_IMAGE` when no image can work.
     """
+    return image_on(spec, engine, min(places, key=_age))
 
-    def age(place: Hardware) -> tuple[bool, object]:
-        device = place.host.first(place.type)
-        runtime = device.runtime_version if device else ""
-        return not runtime, version_key(runtime)
 
-    return image_on(spec, engine, *min(places, key=age))
+def _age(hardware: Hardware) -> tuple[bool, object]:
+    return not hardware.runtime, version_key(hardware.runtime)
 
 
 def can_share_image(spec: ModelSpec, engine: EngineTraits, one: Hardware, other: Hardware) -> bool:
@@ -69,24 +109,21 @@ def can_share_image(spec: ModelSpec, engine: EngineTraits, one: Hardware, other:
 
     On equal accelerators they can, since drivers run images for older ones.
     """
-    if _variant(one) == _variant(other):
+    if image_variant(one) == image_variant(other):
         return True
     try:
-        return image_on(spec, engine, *one).reference == image_on(spec, engine, *other).reference
+        return image_on(spec, engine, one).reference == image_on(spec, engine, other).reference
     except Failure:
         return False
 
 
-def _variant(hardware: Hardware) -> tuple[str, str]:
+def image_variant(hardware: Hardware) -> tuple[str, str]:
     """The accelerator type, and the variant of its images where it has several."""
-    host, kind = hardware
-    device = host.first(kind)
-    return kind, cann_variant(device.family)[0] if device and kind == CANN else ""
+    kind = hardware.type
+    return kind, cann_variant(hardware.family)[0] if kind == CANN else ""
 
 
-def choose_runtime(
-    spec: ModelSpec, engine: EngineTraits, host: HostSnapshot, accelerator_type: str
-) -> RuntimeName:
+def choose_runtime(spec: ModelSpec, engine: EngineTraits, hardware: Hardware) -> RuntimeName:
     """The runtime for an engine on a host: a container if an image is known, else a process.
 
     Raises:
@@ -97,36 +134,29 @@ def choose_runtime(
     for name in (RuntimeName.DOCKER, RuntimeName.PROCESS):
         if wanted not in (RuntimeName.AUTO, name):
             continue
-        obstacle = _obstacle(spec, engine, host, accelerator_type, name)
+        obstacle = _obstacle(spec, engine, hardware, name)
         if not obstacle:
             return name
         reasons.append(f"{name}: {obstacle}")
     raise Refusal(Reason.ENGINE, "; ".join(reasons))
 
 
-def _obstacle(
-    spec: ModelSpec,
-    engine: EngineTraits,
-    host: HostSnapshot,
-    accelerator_type: str,
-    name: RuntimeName,
-) -> str:
-    if name not in host.runtimes:
+def _obstacle(spec: ModelSpec, engine: EngineTraits, hardware: Hardware, name: RuntimeName) -> str:
+    if name not in hardware.host.runtimes:
         return "not available on this host"
     if name == RuntimeName.PROCESS:
-        return _no_process(spec, engine, host, accelerator_type)
-    if accelerator_type != CPU and (refusal := device_kind(accelerator_type).refusal):
+        return _no_process(spec, engine, hardware)
+    if hardware.type != CPU and (refusal := device_kind(hardware.type).refusal):
         return refusal
     try:
-        image_on(spec, engine, host, accelerator_type)
+        image_on(spec, engine, hardware)
     except Failure as failure:
         return failure.detail
     return ""
 
 
-def _no_process(
-    spec: ModelSpec, engine: EngineTraits, host: HostSnapshot, accelerator_type: str
-) -> str:
+def _no_process(spec: ModelSpec, engine: EngineTraits, hardware: Hardware) -> str:
+    host, accelerator_type = hardware.host, hardware.type
     if spec.engine.image and spec.engine.runtime == RuntimeName.AUTO:
         return "the spec names an image"
     if spec.engine.container != ContainerSettings():
@@ -162,23 +192,19 @@ def program_version(spec: EngineSpec, engine: EngineTraits, host: HostSnapshot) 
     return installed.version if installed else ""
 
 
-def alike(host: HostSnapshot, kind: str) -> tuple[object, ...]:
-    """A key, equal for hosts on which an engine starts the same way on an accelerator type.
+def alike(hardware: Hardware) -> tuple[object, ...]:
+    """A key, equal for hardware on which an engine starts the same way.
 
     It contains ids of objects that hosts share: callers that keep the key must keep the host.
     """
-    architecture, runtimes, programs, engines, catalogue, accelerators = _traits(fields(host))
-    version = family = None
-    for device in accelerators:
-        if device.type == kind:
-            version, family = device.runtime_version, device.family
-            break
+    host, kind, family, version = hardware
+    architecture, runtimes, programs, engines, catalogue = _traits(fields(host))
     engines_id = id(engines) if engines else 0
     catalogue_id = id(catalogue) if catalogue else 0
     return kind, architecture, runtimes, programs, version, family, engines_id, catalogue_id
 
 
-_traits = itemgetter("architecture", "runtimes", "programs", "engines", "catalogue", "accelerators")
+_traits = itemgetter("architecture", "runtimes", "programs", "engines", "catalogue")
 
 
 class ImagesThere:
@@ -188,16 +214,19 @@ class ImagesThere:
         self._spec, self._engine = spec, engine
         self._places: dict[tuple[object, ...], tuple[HostSnapshot, frozenset[str]]] = {}
 
-    def on(self, host: HostSnapshot, kind: str) -> bool:
-        """Whether a host has the image for a type of accelerator, or for its processors."""
-        return bool(host.images) and not host.images.isdisjoint(self._places_of(host, kind))
+    def on(self, host: HostSnapshot, kind: AcceleratorKind | None) -> bool:
+        """Whether a host has the image for a kind of accelerator; None = for its processors."""
+        if not host.images:
+            return False
+        return not host.images.isdisjoint(self._places_of(hardware_of(host, kind)))
 
-    def _places_of(self, host: HostSnapshot, kind: str) -> frozenset[str]:
-        key = (*alike(host, kind), id(host.registries))
+    def _places_of(self, hardware: Hardware) -> frozenset[str]:
+        host = hardware.host
+        key = (*alike(hardware), id(host.registries))
         if key not in self._places:
             places = frozenset[str]()
             with suppress(Failure):
-                image = image_on(self._spec, self._engine, host, kind)
+                image = image_on(self._spec, self._engine, hardware)
                 places = frozenset(host.registries.places(image.reference))
             self._places[key] = host, places
         return self._places[key][1]

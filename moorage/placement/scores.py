@@ -8,7 +8,6 @@ from moorage.common.values import fields
 from moorage.inventory.claims import Resource
 from moorage.placement.candidates import Candidate, ScoredCandidate
 from moorage.placement.demand import Split
-from moorage.placement.placement import CPU
 from moorage.placement.request import Request
 from moorage.placement.seating import tokens_on
 from moorage.placement.view import AcceleratorKind, HostView
@@ -110,8 +109,7 @@ def _weights_there(
 
 
 def _image_there(request: Request, candidate: Candidate, view: HostView, _room: list[int]) -> float:
-    kind = candidate.kind.type if candidate.kind else CPU
-    return 1.0 if request.images.on(view.host, kind) else 0.0
+    return 1.0 if request.images.on(view.host, candidate.kind) else 0.0
 
 
 WEIGHTS: dict[Strategy, dict[str, tuple[float, Term]]] = {

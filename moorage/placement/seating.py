@@ -5,16 +5,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from moorage.common.units import human_bytes
+from moorage.inventory.devices import device_kind_on
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
 from moorage.placement.candidates import Candidate
 from moorage.placement.demand import Allocation
 from moorage.placement.fit import allocatable_memory, free_ports, occupied
 from moorage.placement.links import join_seats
-from moorage.placement.placement import CPU, Placement, Seat
+from moorage.placement.placement import Placement, Seat
 from moorage.placement.request import Request
-from moorage.placement.runtime import choose_runtime
+from moorage.placement.runtime import choose_runtime, hardware_of
 from moorage.placement.view import HostView, bytes_on, level_room, view_of
-from moorage.spec import Policy, Strategy
+from moorage.spec import Policy, RuntimeName, Strategy
 
 
 def seats_of(request: Request, candidate: Candidate, replica: int) -> tuple[Seat, ...]:
@@ -70,7 +71,7 @@ def _cpu_seat(request: Request, candidate: Candidate, at: int, replica: int) -> 
     return Seat(
         replica=replica,
         host=host.name,
-        runtime=choose_runtime(request.spec, request.engine, host, CPU),
+        runtime=choose_runtime(request.spec, request.engine, hardware_of(host, None)),
         ram_bytes=allocation.bytes,
         cores=0 if cores == "auto" else cores,
         **ports_on(request, host),
@@ -92,13 +93,15 @@ def _seat(
     claimed = tuple(bytes_on(item, candidate.kind, allocation.bytes) for item in chosen)
     warning = f"; overcommitted: only {human_bytes(left)} is free, the engine may fail to start"
     over = warning if allocation.bytes > left else ""
+    runtime = choose_runtime(request.spec, request.engine, hardware_of(host, candidate.kind))
     return Seat(
         replica=replica,
         host=host.name,
-        runtime=choose_runtime(request.spec, request.engine, host, candidate.kind.type),
+        runtime=runtime,
         accelerator_type=candidate.kind.type,
         accelerators=tuple(item.index for item in chosen),
         accelerator_bytes=claimed,
+        devices=identifiers(request, host, runtime, chosen),
         ram_bytes=request.ram_for(candidate.kind.type, sum(claimed)),
         **ports_on(request, host),
         utilization=allocation.utilization,
@@ -184,6 +187,18 @@ def _group_of(index: int, links: Sequence[Sequence[int]]) -> int:
 def _unlinked_note(host: HostSnapshot, chosen: Sequence[Accelerator]) -> str:
     groups = {_group_of(item.index, host.links) for item in chosen} if host.links else ()
     return "; NVLink does not join all of them" if len(groups) > 1 else ""
+
+
+def identifiers(
+    request: Request, host: HostSnapshot, runtime: RuntimeName, chosen: Sequence[Accelerator]
+) -> tuple[str, ...]:
+    """Identifiers by which a container gets accelerators; none = it gets them by their indexes."""
+    own = runtime is RuntimeName.DOCKER and not request.spec.engine.container.privileged
+    by_index = host.exposes_all_gpus or not own
+    found = [
+        item.uuid for item in chosen if not by_index and device_kind_on(host, item.type).requested
+    ]
+    return tuple(found) if len(found) == len(chosen) and all(found) else ()
 
 
 def ports_on(request: Request, host: HostSnapshot) -> dict[str, Any]:

@@ -24,14 +24,16 @@ class AcceleratorKind(NamedTuple):
     Attributes:
         name: Product name; empty = unknown.
         total: Bytes of memory, of the smallest in the fleet.
+        family: Chip family, by which images differ; empty = unknown.
     """
 
     type: str
     name: str
     total: int
+    family: str = ""
 
     def __str__(self) -> str:
-        return f"{self.name or self.type} ({human_bytes(self.total)})"
+        return f"{self.name or self.family or self.type} ({human_bytes(self.total)})"
 
     def is_one_of(self, wanted: tuple[str, ...]) -> bool:
         """Whether a type, vendor or name pattern with `*` matches; an empty tuple matches all."""
@@ -43,12 +45,12 @@ class AcceleratorKind(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def kind_of(type: str, name: str, total: int) -> AcceleratorKind:
+def kind_of(type: str, name: str, total: int, family: str) -> AcceleratorKind:
     """The kind with these attributes; cached, because dicts find identical objects faster."""
-    return AcceleratorKind(type, name, total)
+    return AcceleratorKind(type, name, total, family)
 
 
-_facts_of_kind = attrgetter("type", "name", "memory_total")
+_facts_of_kind = attrgetter("type", "name", "memory_total", "family")
 
 Smallest = Mapping[AcceleratorKind, AcceleratorKind]
 NONE: Smallest = {}
@@ -140,7 +142,7 @@ def _smallest(kinds: Set[AcceleratorKind]) -> dict[AcceleratorKind, AcceleratorK
     """For each kind that hardly differs from a smaller one, the smallest of them."""
     found: dict[AcceleratorKind, AcceleratorKind] = {}
     least: AcceleratorKind | None = None
-    for kind in sorted(kinds):
+    for kind in sorted(kinds, key=attrgetter("type", "name", "family", "total")):
         if least is None or not _is_alike(kind, least):
             least = kind
         else:
@@ -149,7 +151,7 @@ def _smallest(kinds: Set[AcceleratorKind]) -> dict[AcceleratorKind, AcceleratorK
 
 
 def _is_alike(kind: AcceleratorKind, least: AcceleratorKind) -> bool:
-    same = kind.name and kind[:2] == least[:2]
+    same = kind.name and (*kind[:2], kind.family) == (*least[:2], least.family)
     return bool(same) and (kind.total - least.total) * TOLERANCE <= least.total
 
 

@@ -23,6 +23,30 @@ def test_a_host_keeps_only_the_claims_that_are_its_own() -> None:
     assert a_host().with_claims((*HELD, elsewhere)).claims == HELD
 
 
+@pytest.mark.parametrize(
+    ("uuids", "indexes"),
+    [
+        (("A", "B", "C"), [0, 2]),
+        (("B", "C"), [1]),
+        (("C", "B", "A"), [2, 0]),
+        (("", "", ""), [0, 2]),
+        ((), [0, 2]),
+        (("A",), [0, 2]),
+    ],
+    ids=["as it was", "A is lost", "renumbered", "not known", "none", "C is unseen"],
+)
+def test_a_claim_follows_its_device(uuids: tuple[str, ...], indexes: list[int]) -> None:
+    host = a_host(accelerators=[an_accelerator(at, uuid=one) for at, one in enumerate(uuids)])
+    claims = [
+        a_claim(Resource.ACCELERATOR, GIB, index, device=device)
+        for index, device in ((0, "A"), (2, "C"))
+    ]
+    old = a_claim(Resource.ACCELERATOR, GIB, 1)
+    found = host.with_claims((*claims, old, HELD[1])).claims
+    assert [one.index for one in found if one.device] == indexes
+    assert found[-2:] == (old, HELD[1])
+
+
 def test_claims_add_up_by_resource_and_index() -> None:
     host = a_host(claims=HELD)
     assert host.claimed(Resource.RAM) == 38 * GIB

@@ -147,11 +147,32 @@ def test_what_others_hold_is_the_reason() -> None:
             a_host(accelerators=(an_accelerator(0, type="rocm"),)),
             "cuda:0 of gpu-1 is not there any more",
         ),
+        (
+            a_host(accelerators=(an_accelerator(0, uuid="GPU-1"),)),
+            "GPU-0 of gpu-1 is not there any more",
+        ),
     ],
 )
 def test_a_place_that_is_gone(host: HostSnapshot, reason: str) -> None:
     assert refusal(a_fleet(host)).note == reason
     assert missing_parts(BEFORE.seats, a_fleet(host)) == (reason,)
+
+
+def test_a_seat_follows_its_devices_when_the_driver_numbers_them_anew() -> None:
+    (seat,) = a_placement(a_spec(placement={"accelerators": 2}), a_host(gpus=2)).seats
+    assert (seat.accelerators, seat.devices) == ((0, 1), ("GPU-0", "GPU-1"))
+    before = seat.model_copy(update={"accelerator_bytes": (GIB, 2 * GIB)})
+    uuids = ("GPU-9", "GPU-1", "GPU-0")
+    host = a_host(accelerators=[an_accelerator(at, uuid=one) for at, one in enumerate(uuids)])
+    placement = BEFORE.model_copy(update={"seats": (before,)})
+    (found,) = restore_placement(SPEC, placement, "tiny.v1", a_fleet(host)).seats
+    assert (found.accelerators, found.devices) == ((1, 2), ("GPU-1", "GPU-0"))
+    assert found.accelerator_bytes == (2 * GIB, GIB)
+
+
+def test_a_seat_of_a_fleet_file_without_identifiers_stays_at_its_indexes() -> None:
+    host = a_host(accelerators=(an_accelerator(0, uuid=""), an_accelerator(1, uuid="")))
+    assert restored(a_fleet(host)).seats == BEFORE.seats
 
 
 def test_elsewhere_it_stays_with_its_engine_runtime_image_and_type() -> None:

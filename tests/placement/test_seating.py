@@ -28,7 +28,7 @@ def wish(by: EngineName = EngineName.VLLM, **changes: Any) -> Request:
 
 def host(*free: int, **changes: Any) -> HostSnapshot:
     items = (an_accelerator(at, memory_free=gib * GIB) for at, gib in enumerate(free))
-    return a_host(accelerators=tuple(items), **changes)
+    return a_host(**{"accelerators": tuple(items), **changes})
 
 
 def test_an_engine_with_further_services_gets_a_port_for_each() -> None:
@@ -40,6 +40,28 @@ def test_an_engine_with_further_services_gets_a_port_for_each() -> None:
     assert (seat.port, seat.services) == (40000, {"metrics": 40002, "grpc": 40003})
     ports = {claim.index for claim in seat.claims if claim.resource == Resource.PORT}
     assert ports == {40000, 40002, 40003}
+
+
+@pytest.mark.parametrize(
+    ("facts", "engine", "devices"),
+    [
+        ({}, {}, ("GPU-0",)),
+        ({}, {"container": {"privileged": True}}, ()),
+        ({"accelerators": (an_accelerator(uuid=""),)}, {}, ()),
+        ({"accelerators": (an_accelerator(type="rocm"),)}, {}, ()),
+        ({}, {"runtime": "process", "command": ["serve"]}, ()),
+    ],
+    ids=["container", "privileged", "not known", "by its node", "process"],
+)
+def test_a_seat_names_the_devices_that_its_container_gets_by_their_identifiers(
+    facts: dict[str, Any], engine: dict[str, Any], devices: tuple[str, ...]
+) -> None:
+    for policy in ("fitted", "baseline"):
+        place = {"accelerators": 1, "policy": policy}
+        (seat,) = on_hosts(wish(placement=place, engine=engine), host(80, **facts)).seats
+        assert seat.devices == devices
+        claims = [one for one in seat.claims if one.resource == Resource.ACCELERATOR]
+        assert [one.device for one in claims] == [*(devices or ("",))]
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_what_was_wiped_is_deployed_again_since_a_restart_stages_nothing(
     row = on_a_gpu()
     monkeypatch.setattr(Releases, "get", lambda *_: row)
     outcome = _carry_out(DIED.model_copy(update={"release": row.id, "state": row.state}))
-    assert outcome.needs_files
+    assert outcome.needs_deploy
     assert not outcome.done
     assert started == []
     assert ledger().repairs.of(row.id).attempts == 1

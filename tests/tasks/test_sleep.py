@@ -31,6 +31,7 @@ from tests.builders import (
     a_row,
     a_spec,
     a_workload,
+    an_accelerator,
 )
 from tests.tasks.hosts_away import hosts_without
 
@@ -109,6 +110,24 @@ async def test_a_place_that_is_gone_is_told_from_one_that_is_taken(
     changes = ledger().releases.transitions(row.id)
     assert [one.after for one in changes][-1] == ReleaseState.ASLEEP
     assert ReleaseState.WAKING not in {one.after for one in changes}
+
+
+async def test_a_model_wakes_with_its_device_that_the_driver_numbers_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    claimed: list[tuple[int, str]] = []
+
+    async def start(*_: object) -> None:
+        claimed.extend((one.index, one.device) for one in ledger().claims.all() if one.device)
+
+    monkeypatch.setattr(sleep, "_start", start)
+    monkeypatch.setattr(sleep, "restore_image", lambda *_: None)
+    for module in (sleep, stopping):
+        monkeypatch.setattr(module, "stop_all", lambda *_: None)
+    row = placed(ReleaseState.STOPPING, ReleaseState.ASLEEP)
+    devices = [an_accelerator(index, uuid=f"GPU-{1 - index}") for index in range(2)]
+    await sleep.wake(row, a_fleet(a_host(accelerators=devices)))
+    assert claimed == [(1, "GPU-0")]
 
 
 async def test_a_wake_that_is_stopped_while_it_claims_leaves_it_asleep(

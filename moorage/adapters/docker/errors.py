@@ -13,6 +13,11 @@ from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import ContainerSpec
 from moorage.inventory.devices import device_kind
 
+LOST_GPU = (
+    "`nvidia-smi -L` on the host lists the GPUs that are left. Deploy the model again: it takes"
+    " others."
+)
+
 START_ERRORS: tuple[ErrorText, ...] = (
     ErrorText("port is already allocated", Cause.PORT_TAKEN),
     ErrorText("address already in use", Cause.PORT_TAKEN),
@@ -20,6 +25,7 @@ START_ERRORS: tuple[ErrorText, ...] = (
     ErrorText("could not select device driver", Cause.ACCELERATOR_RUNTIME_MISSING),
     ErrorText("Unknown runtime specified", Cause.ACCELERATOR_RUNTIME_MISSING),
     ErrorText("unresolvable CDI devices", Cause.ACCELERATOR_RUNTIME_MISSING),
+    ErrorText("nvidia-container-cli: device error", Cause.PLACE_GONE, LOST_GPU),
     ErrorText("nvidia-container-cli", Cause.ACCELERATOR_RUNTIME_MISSING),
     ErrorText("nvidia-container-runtime", Cause.ACCELERATOR_RUNTIME_MISSING),
     ErrorText("error gathering device information", Cause.ACCELERATOR_RUNTIME_MISSING),

@@ -157,7 +157,7 @@ def _probe_by_its_way(
 def _with_vendor(facts: HostFacts, probe: Callable[[Handed], HostFacts], vendor: str) -> HostFacts:
     """The facts of a probe with a vendor's tool, which shows more than the kernel."""
     try:
-        found = probe(handed_to(vendor, facts.vendors[vendor]))
+        found = probe(handed_to(vendor, facts.vendors[vendor], facts.ascend_nodes))
     except Failure as failure:
         if failure.cause is not Cause.ACCELERATOR_RUNTIME_MISSING:
             raise

@@ -100,7 +100,7 @@ def fleet_snapshot(
         name = there["name"]
         changes = here if machine_of(there["address"]) == LOCAL else given
         if own := claimed.get(name):
-            changes = {**changes, "claims": tuple(own)}
+            changes = {**changes, "claims": host.current_claims(own)}
         usable = _without_avoided(host, fleet) if name in avoided else host
         # In a large fleet most hosts have no changes, and need not be copied.
         return usable.model_copy(update=changes) if changes else usable
@@ -208,6 +208,7 @@ def _merge(host: Host, facts: HostFacts) -> dict[str, Any]:
         "exposes_all_gpus": is_wsl(facts.kernel),
         "needs_nvidia_runtime": facts.needs_nvidia_runtime,
         "troubles": facts.troubles,
+        "hides_accelerators": facts.hides_accelerators,
         "catalogue": runner_images(frozenset(item.type for item in accelerators), architecture),
     }
 

@@ -59,7 +59,7 @@ class Claims(LedgerPart):
         with changing(self._engine) as change:
             connection = change.connection
             _require_same_machines(connection, fleet)
-            held = _read_claims(connection, CLAIMS.c.release == instead_of)
+            held = _current(_read_claims(connection, CLAIMS.c.release == instead_of), fleet)
             free(connection, instead_of)
             free(connection, release)  # a release that wakes has kept its ports
             _require_fit(connection, wanted, fleet, overcommit)
@@ -113,6 +113,16 @@ def _require_fit(
             raise Failure(Cause.CLAIM_CONFLICT, f"{name}: {'; '.join(reasons)}")
 
 
+def _current(held: Sequence[Claim], fleet: FleetSnapshot) -> list[Claim]:
+    """Claims as the hosts of a fleet number their accelerators now."""
+    own = by_host(held)
+    hosts = {host.name: host for host in fleet.hosts if host.name in own}
+    current: list[Claim] = []
+    for name, claims in own.items():
+        current += hosts[name].current_claims(claims) if name in hosts else claims
+    return current
+
+
 def _read_claims(connection: Connection, *where: ColumnElement[bool]) -> tuple[Claim, ...]:
     """Claims in order. A separate query of releases replaces a join: claims are far more."""
     proven = select(RELEASES.c.id).where(RELEASES.c.state.in_(PROVEN))
@@ -123,7 +133,7 @@ def _read_claims(connection: Connection, *where: ColumnElement[bool]) -> tuple[C
     return tuple([claim_of(row, pending=row[0] not in own) for row in rows])
 
 
-_STORED = ("release", "host", "resource", "index", "amount")
+_STORED = ("release", "host", "resource", "index", "amount", "device")
 _COLUMNS = [CLAIMS.c[name] for name in _STORED]
 
 _RESOURCES = {str(one): one for one in Resource}
@@ -131,16 +141,18 @@ _RESOURCES = {str(one): one for one in Resource}
 
 def claim_of(row: Sequence[Any], *, pending: bool) -> Claim:
     """A claim from its row without the key. It must be fast, for tens of thousands of rows."""
-    release, host, resource, index, amount = row
-    # The sums raise `TypeError` where SQLite stored a text instead of a number.
-    return Claim(host, _RESOURCES[resource], amount + 0, index + 0, release, pending)
+    release, host, resource, index, amount, device = row
+    # The sums raise `TypeError` where SQLite stored a text instead of a number, or the reverse.
+    known = device + "" if device else ""
+    return Claim(host, _RESOURCES[resource], amount + 0, index + 0, release, pending, device=known)
 
 
 def insert_claims(connection: Connection, release: str, claims: Sequence[Claim]) -> None:
     """Write claims of a release, inside a transaction that has checked that they fit."""
     if claims:
         rows = [{name: getattr(one, name) for name in _STORED} for one in claims]
-        connection.execute(insert(CLAIMS), [{**row, "release": release} for row in rows])
+        own = [{**row, "release": release, "device": row["device"] or None} for row in rows]
+        connection.execute(insert(CLAIMS), own)
 
 
 def _require_same_machines(connection: Connection, fleet: FleetSnapshot) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-NEWEST = "0014"
+NEWEST = "0015"
 """Revision of the last migration."""
 
 WHERE = "where"
@@ -132,6 +132,7 @@ CLAIMS = sa.Table(
     sa.Column("resource", sa.String(20), nullable=False),
     sa.Column("index", sa.Integer, nullable=False),
     sa.Column("amount", sa.BigInteger, nullable=False),
+    sa.Column("device", sa.String(100), nullable=True),
     sa.Index(
         "uq_claims_one_port",
         "host",
@@ -140,6 +141,7 @@ CLAIMS = sa.Table(
         info={WHERE: "resource = 'port'"},
     ),
 )
+"""`device` identifies an accelerator whose `index` a driver may change; NULL = the index counts."""
 
 WORKLOADS = sa.Table(
     "workloads",

@@ -5,7 +5,9 @@ memory is in the column HBM (training cards) or in the plain memory column (310P
 """
 
 import re
+from collections.abc import Collection, Sequence
 from itertools import pairwise
+from operator import itemgetter
 
 from moorage.common.units import MIB
 from moorage.inventory.snapshot import Accelerator
@@ -15,18 +17,27 @@ VERSION = re.compile(r"npu-smi\s+\S+\s+Version:\s*(\S+)")
 BUS = re.compile(r"^[0-9A-Fa-f]{4}:[0-9A-Fa-fxX]{2}:[0-9A-Fa-f]{2}\.\d$")
 USAGE = re.compile(r"(\d+)\s*/\s*(\d+)")
 FAMILY = "Ascend"
+SILENT = re.compile(r"^dcmi \w+ initiali\w+ failed.*$", re.MULTILINE)
+"""The only answer while another container has a chip open: `... the device is used. ret is -8020`,
+or `ret is -8005`."""
 
 
-def ascend_found(table: str) -> Found:
-    """Accelerators in the order of the table, which is that of the device files `/dev/davinciN`.
+def ascend_found(table: str, nodes: Collection[int] = ()) -> Found:
+    """The accelerators of the table; each has the index N of its device file `/dev/davinciN`.
 
-    The name is also the family by which images differ. Unhealthy chips are troubles.
+    The name is also the family by which images differ. Unhealthy chips are troubles, and so are
+    chips that do not show themselves.
+
+    Args:
+        nodes: The indexes of the device files that are there; empty = unknown.
     """
     version = VERSION.search(table)
     rows = [_cells(line) for line in table.splitlines()]
     chips = [pair for pair in pairwise(rows) if _is_chip(*pair)]
+    if not chips and (silent := SILENT.search(table)):
+        return Found(troubles=(_silence(silent[0]),), hides_accelerators=True)
     accelerators, troubles = [], []
-    for index, (card, place) in enumerate(chips):
+    for index, (card, place) in sorted(_indexed(chips, nodes), key=itemgetter(0)):
         chip, health = card[0].split()[1], card[1]
         total, free = _memory(place[2])
         if health not in ("OK", "Warning") or not total:
@@ -46,10 +57,31 @@ def ascend_found(table: str) -> Found:
     return Found(accelerators=tuple(accelerators), troubles=tuple(troubles))
 
 
+def _silence(answer: str) -> str:
+    return (
+        f"npu-smi shows no NPU ({answer.strip()}): a container that has opened one keeps it from"
+        " all others. Write the NPUs down under `accelerators` of the host"
+    )
+
+
 def chip_family(chip: str) -> str:
     """The family of a chip, by which images differ: `Ascend910B3` of `910B3`."""
     is_whole = not chip or chip.lower().startswith(FAMILY.lower())
     return chip if is_whole else f"{FAMILY}{chip}"
+
+
+def _indexed(
+    chips: Sequence[tuple[list[str], list[str]]], nodes: Collection[int]
+) -> list[tuple[int, tuple[list[str], list[str]]]]:
+    """The chips with their indexes: the column Phy-ID or Device, without one the column NPU.
+
+    On some hosts NPU is the number of a slot, and no device file has it: there the order counts.
+    """
+    words = [(place[0].split()[1:] or card[0].split())[0] for card, place in chips]
+    indexes = [int(word) for word in words if word.isdigit()]
+    if len(set(indexes)) < len(chips) or (nodes and not set(indexes) <= set(nodes)):
+        indexes = sorted(nodes) if len(nodes) == len(chips) else list(range(len(chips)))
+    return list(zip(indexes, chips, strict=True))
 
 
 def _cells(line: str) -> list[str]:

@@ -63,12 +63,14 @@ class Found(Value):
     Attributes:
         accelerators: In index order.
         troubles: Accelerators that cannot be used, and why.
+        hides_accelerators: Whether there are accelerators of which only a trouble tells.
         unified_memory: Whether they use the host's RAM as their memory.
         links: Indexes of accelerators that fast links join, by group; empty = none, or unknown.
     """
 
     accelerators: tuple[Accelerator, ...] = ()
     troubles: tuple[str, ...] = ()
+    hides_accelerators: bool = False
     unified_memory: bool = False
     links: tuple[tuple[int, ...], ...] = ()
 
@@ -93,6 +95,7 @@ class HostFacts(Found):
         kernel: Release of its kernel.
         needs_nvidia_runtime: As in `HostSnapshot`.
         vendors: Number of accelerators on its PCI bus, by the vendor's name in `VENDORS`.
+        ascend_nodes: Each N of the device files `/dev/davinciN` of its Ascend chips, ascending.
         tools: Drivers' tools that are in the probe's image.
     """
 
@@ -111,5 +114,6 @@ class HostFacts(Found):
     kernel: str = ""
     needs_nvidia_runtime: bool = False
     vendors: dict[str, int] = {}
+    ascend_nodes: tuple[int, ...] = ()
     nvidia_driver: bool = False
     tools: tuple[str, ...] = ()

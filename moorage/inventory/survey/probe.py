@@ -45,6 +45,7 @@ section tools tools
 section nvidia-driver cat /proc/driver/nvidia/version
 section amd-cards amd_cards
 section amd-driver cat /sys/module/amdgpu/version
+section ascend-nodes grep -hs '^DEVNAME=davinci[0-9]' /sys/dev/char/*/uevent
 [ -z "$NVML" ] && has nvidia-smi && {{
   section nvidia nvidia-smi --query-gpu={",".join(NVIDIA_QUERY)} --format=csv,noheader,nounits
   section nvidia-runtime nvidia-smi
@@ -111,6 +112,7 @@ def read_probe(answer: str) -> HostFacts:
         models=_models(sections["models"]),
         begun=_begun(sections["begun"]),
         vendors=vendors_on(sections["pci"]),
+        ascend_nodes=_ascend_nodes(sections),
         nvidia_driver=sections["nvidia-driver"].startswith("NVRM"),
         tools=tuple(sections["tools"].split()),
         **dict(read_vendors(answer, (total, free))),
@@ -132,11 +134,13 @@ def read_vendors(answer: str, ram: tuple[int, int], nvml: Found = NOTHING_FOUND)
     )
     if nvml.accelerators or nvidia == NOTHING_FOUND:
         nvidia = nvml
-    found = (nvidia, _amd(sections), ascend_found(sections["ascend"]))
+    ascend = ascend_found(sections["ascend"], _ascend_nodes(sections))
+    found = (nvidia, _amd(sections), ascend)
     used, *others = (*(one for one in found if one.accelerators), NOTHING_FOUND)
     left_out = (_left_out(one.accelerators, used.accelerators) for one in others[:-1])
     troubles = (*(trouble for one in found for trouble in one.troubles), *left_out)
-    return used.model_copy(update={"troubles": troubles})
+    hides = ascend.hides_accelerators
+    return used.model_copy(update={"troubles": troubles, "hides_accelerators": hides})
 
 
 def _left_out(others: Sequence[Accelerator], used: Sequence[Accelerator]) -> str:
@@ -156,6 +160,12 @@ def _amd(sections: dict[str, str]) -> Found:
     driver = sections["amd-driver"]
     shown = amd_cards(sections["amd-cards"], "" if ":" in driver else driver)
     return next((with_nodes(tool, shown) for tool in tools if tool.accelerators), shown)
+
+
+def _ascend_nodes(sections: dict[str, str]) -> tuple[int, ...]:
+    """Each N of `/dev/davinciN`, as the kernel names the devices of its character devices."""
+    found = re.findall(r"^DEVNAME=davinci(\d+)$", sections["ascend-nodes"], re.MULTILINE)
+    return tuple(sorted(map(int, found)))
 
 
 def _sections(answer: str) -> dict[str, str]:

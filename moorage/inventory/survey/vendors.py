@@ -4,7 +4,7 @@ A probe sees `/sys` and `/proc` without these; no probe is privileged.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from moorage.common.values import Value
 from moorage.inventory.devices import DEVICES, NVIDIA_CHOSEN_BY, NVIDIA_RUNTIME
@@ -85,10 +85,16 @@ BY_NVIDIA_RUNTIME = Handed(
 """What a probe gets where Docker refuses the device request of `HANDED[NVIDIA]`."""
 
 
-def handed_to(vendor: str, number: int) -> Handed:
-    """What a vendor's probe gets on a host with `number` devices of that vendor."""
+def handed_to(vendor: str, number: int, nodes: Sequence[int] = ()) -> Handed:
+    """What a vendor's probe gets on a host. Docker refuses it if one device file is not there.
+
+    Args:
+        number: The devices of the vendor on the PCI bus; two chips of a 310P are one of them.
+        nodes: The indexes of the device files of Ascend's chips; empty = unknown.
+    """
     handed = HANDED[vendor]
-    chips = tuple(f"/dev/davinci{index}" for index in range(number)) if vendor == HUAWEI else ()
+    indexes = (nodes or range(number)) if vendor == HUAWEI else ()
+    chips = tuple(f"/dev/davinci{index}" for index in indexes)
     return handed.model_copy(update={"devices": (*handed.devices, *chips)})
 
 

@@ -78,8 +78,8 @@ class ActionOutcome(Value):
     exit_code: int = 0
 
     @property
-    def needs_files(self) -> bool:
-        """Whether a restart found its model gone from the host, which only a deploy brings back."""
+    def needs_deploy(self) -> bool:
+        """Whether a restart found its model or a GPU gone from the host: only a deploy helps."""
         return self.action.kind == ActionKind.RESTART and self.cause is Cause.PLACE_GONE
 
 

@@ -16,8 +16,8 @@ from moorage.placement.many_hosts import is_possible
 from moorage.placement.parallelism import split_over_hosts
 from moorage.placement.placement import BaselineCandidate, HostShare, Seat
 from moorage.placement.request import Request
-from moorage.placement.runtime import choose_runtime
-from moorage.placement.seating import ports_on
+from moorage.placement.runtime import choose_runtime, hardware_of_seat
+from moorage.placement.seating import identifiers, ports_on
 from moorage.spec import Distributed
 
 OVERCOMMITTED = "more than there is; `placement.overcommit` allows it"
@@ -74,14 +74,21 @@ class Seating:
         request, host, kind = self.request, self.hosts[part.host], candidate.accelerator_type
         claims = self._claims(candidate, part)
         tensor, pipeline = self._split(candidate)
+        own = {item.index: item for item in host.accelerators if item.type == kind}
+        runtime = choose_runtime(
+            request.spec, request.engine, hardware_of_seat(host, kind, part.accelerators)
+        )
         over = "; more than there is, as the accelerators were listed" * candidate.overcommit
         return Seat(
             replica=self.replica,
             host=host.name,
-            runtime=choose_runtime(request.spec, request.engine, host, kind),
+            runtime=runtime,
             accelerator_type=kind,
             accelerators=part.accelerators,
             accelerator_bytes=claims,
+            devices=identifiers(
+                request, host, runtime, [own[index] for index in part.accelerators]
+            ),
             ram_bytes=request.ram_for(kind, sum(claims)),
             **ports_on(request, host),
             utilization=self.terms.utilization or _utilization(host, kind, part, claims),

@@ -47,6 +47,8 @@ def refusal(status: int, text: str) -> APIError:
             f"{NVIDIA}requirement error: unsatisfied condition: cuda>=12.8, please update",
             Cause.DRIVER_TOO_OLD,
         ),
+        (f"{NVIDIA}device error: GPU-6ee0: unknown device: unknown", Cause.PLACE_GONE),
+        (f"{NVIDIA}device error: unknown device id: GPU-6ee0", Cause.PLACE_GONE),
         ("driver failed: Bind for 0.0.0.0:80 failed: port is already allocated", Cause.PORT_TAKEN),
         ("something that nobody has seen", Cause.LAUNCH_REFUSED),
     ],
@@ -94,6 +96,14 @@ def test_a_host_that_lacks_a_types_devices_is_told_what_brings_them(
     failure = start_failure(error, a_container(accelerator_type=kind))
     assert failure.cause is Cause.ACCELERATOR_RUNTIME_MISSING
     assert remedy in failure.suggestion
+
+
+def test_a_gpu_that_is_lost_is_no_missing_toolkit() -> None:
+    error = refusal(500, f"{NVIDIA}device error: GPU-6ee0: unknown device: unknown")
+    failure = start_failure(error, a_container(accelerator_type="cuda"))
+    assert failure.cause is Cause.PLACE_GONE
+    assert "toolkit" not in failure.suggestion
+    assert "Deploy the model again" in failure.suggestion
 
 
 def test_a_model_that_is_not_on_the_host_is_no_missing_driver() -> None:

@@ -155,6 +155,17 @@ def test_every_chip_of_ascend_is_handed_over(ask: Ask) -> None:
     assert [item.type for item in seen.accelerators] == ["cann"]
 
 
+def test_the_device_files_of_ascend_that_are_there_are_handed_over() -> None:
+    probes: list[Handed] = []
+
+    def probe(handed: Handed) -> HostFacts:
+        probes.append(handed)
+        return facts("cann", vendors={HUAWEI: 1}, ascend_nodes=(1, 2))
+
+    probe_host(probe, NO_TOOLKIT, True)
+    assert probes[1].devices[-2:] == ("/dev/davinci1", "/dev/davinci2")
+
+
 @pytest.mark.parametrize(("tools", "count"), [((), 1), (("amd-smi",), 2)])
 def test_amd_is_asked_again_only_where_a_tool_is_there(
     ask: Ask, tools: tuple[str, ...], count: int

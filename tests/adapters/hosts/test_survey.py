@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -14,12 +15,20 @@ import psutil
 import pytest
 
 from moorage.adapters.hosts import remote_host, survey
-from moorage.adapters.hosts.survey import runner_images, survey_host, survey_hosts
+from moorage.adapters.hosts.survey import (
+    fleet_snapshot,
+    runner_images,
+    survey_host,
+    survey_hosts,
+)
 from moorage.adapters.system.parallel import map_parallel
 from moorage.common.units import GIB
-from moorage.inventory.fleet import Host
+from moorage.inventory.claims import Resource
+from moorage.inventory.fleet import Fleet, Host
 from moorage.inventory.survey.facts import HostFacts
+from moorage.inventory.survey.probe import read_vendors
 from moorage.spec import RuntimeName
+from tests.builders import a_claim, a_host, an_accelerator
 from tests.simulated_hosts import SimulatedHosts
 
 GENEROUS = 90.0
@@ -150,6 +159,30 @@ def test_what_is_written_down_wins_over_what_is_detected() -> None:
     (gpu,) = seen.accelerators
     assert (gpu.type, gpu.index, gpu.memory_free) == ("cuda", 3, 80 * GIB)
     assert gpu.exclusive
+
+
+def test_claims_follow_their_devices_also_past_those_that_are_avoided(tmp_path: Path) -> None:
+    devices = [an_accelerator(index, uuid=uuid) for index, uuid in enumerate("BC")]
+    fleet = Fleet.model_validate(
+        {"hosts": [{"name": "gpu-1"}], "avoid": [{"host": "gpu-1", "accelerators": [0]}]}
+    )
+    claims = tuple(
+        a_claim(Resource.ACCELERATOR, GIB, index, device="ABC"[index]) for index in range(3)
+    )
+    (seen,) = fleet_snapshot([a_host(accelerators=devices)], fleet, claims, tmp_path).hosts
+    assert [item.uuid for item in seen.accelerators] == ["C"]
+    assert [(one.device, one.index) for one in seen.claims] == [("B", 0), ("C", 1)]
+
+
+def test_accelerators_that_hide_are_known_to_do_so_until_they_are_written_down(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answer = "== ascend\ndcmi module initialize failed. ret is -8005\n"
+    monkeypatch.setattr(survey, "local_accelerators", lambda: read_vendors(answer, (GIB, GIB)))
+    host = {"name": "here", "runtimes": ["process"]}
+    assert survey_host(Host.model_validate(host)).hides_accelerators
+    written = {**host, "accelerators": [{"type": "cann", "index": 0, "memory": "32GiB"}]}
+    assert not survey_host(Host.model_validate(written)).hides_accelerators
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,11 @@ CASES: dict[str, tuple[str, str, Use]] = {
         "1",
         lambda ledger: ledger.claims.all(),
     ),
+    "a blob as device": (
+        "claims SET device = X'00'",
+        "1",
+        lambda ledger: ledger.claims.all(),
+    ),
     "no owner": ("locks SET owner = '{}'", "tiny", take),
     "no such time": (
         "transitions SET at = 'noon' WHERE id = 1",

@@ -8,8 +8,9 @@ from moorage.adapters.ledger import Ledger
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
 from moorage.inventory.claims import Claim, Resource
+from moorage.inventory.snapshot import FleetSnapshot
 from moorage.releases.states import ReleaseState
-from tests.builders import REVISION, a_claim, a_fleet, a_host, a_spec
+from tests.builders import REVISION, a_claim, a_fleet, a_host, a_spec, an_accelerator
 
 FLEET = a_fleet(a_host("gpu-1"), a_host("gpu-2"))
 
@@ -51,6 +52,33 @@ def test_what_somebody_else_holds_by_now_is_a_conflict_and_changes_nothing(
     assert caught.value.cause is Cause.CLAIM_CONFLICT
     assert held(ledger) == before
     assert ledger.releases.get(release).state == ReleaseState.PENDING
+
+
+def renumbered(*uuids: str) -> FleetSnapshot:
+    devices = [an_accelerator(index, uuid=uuid) for index, uuid in enumerate(uuids)]
+    return a_fleet(a_host("gpu-1", accelerators=devices))
+
+
+def test_a_claim_holds_its_device_whatever_the_driver_numbers_it(ledger: Ledger) -> None:
+    before, after = renumbered("A", "B", "C"), renumbered("B", "C")
+    ledger.claims.commit(begin(ledger, "other"), (replace(gpu(index=1), device="B"),), before)
+    release = begin(ledger)
+    with pytest.raises(Failure, match=r"accelerator 0: .*other\.v1"):
+        ledger.claims.commit(release, (replace(gpu(), device="B"),), after)
+    ledger.claims.commit(release, (replace(gpu(index=1), device="C"),), after)
+    found = {one.device: (one.release, one.index) for one in ledger.claims.all()}
+    assert found == {"B": ("other.v1", 1), "C": (release, 1)}
+
+
+def test_what_makes_room_gives_up_the_device_that_is_wanted(ledger: Ledger) -> None:
+    before, after = renumbered("A", "B", "C"), renumbered("B", "C")
+    old, new = begin(ledger), begin(ledger, "new")
+    held_before = [replace(gpu(index=index), device="ABC"[index]) for index in range(3)]
+    ledger.claims.commit(old, held_before, before)
+    wanted = replace(gpu(index=1), device="C")
+    ledger.claims.commit(new, (wanted,), after, instead_of=old)
+    found = [(one.release, one.device, one.index) for one in ledger.claims.all()]
+    assert found == [(new, "C", 1), (old, "B", 0)]
 
 
 def test_old_claims_of_the_snapshot_do_not_count_any_more(ledger: Ledger) -> None:

@@ -59,6 +59,7 @@ def test_a_host_has_accelerators_of_one_vendor_and_the_others_are_a_trouble() ->
             "nvidia": "0, GPU-aaaa, NVIDIA H200, 143771, 140000, 3771, 570.86.15, Disabled",
             "nvidia-runtime": "| NVIDIA-SMI 570.86.15   CUDA Version: 12.8  |",
             "ascend": sample("npu-smi-910b4.txt"),
+            "ascend-nodes": "DEVNAME=davinci1\nDEVNAME=davinci0\nDEVNAME=davinci_manager",
             "meminfo": "MemTotal: 1024 kB\nMemAvailable: 512 kB",
             "cores": "4",
             "models": ' "source": "hf://org/a",\n "revision": "c0ffee",\n'
@@ -75,6 +76,7 @@ def test_a_host_has_accelerators_of_one_vendor_and_the_others_are_a_trouble() ->
         {"NVIDIA": 1, "Huawei": 1},
         ("nvidia-smi", "npu-smi"),
     )
+    assert facts.ascend_nodes == (0, 1)
     assert facts.nvidia_driver
     assert facts.models == ("hf://org/a@c0ffee", "file:///b@1")
     assert (facts.ram_total, facts.cores, facts.disk_free) == (MIB, 4, None)

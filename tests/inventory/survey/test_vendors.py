@@ -33,4 +33,5 @@ def test_what_is_handed_over_belongs_to_known_vendors() -> None:
 
 def test_every_chip_of_ascend_has_a_device_file_of_its_own() -> None:
     assert handed_to(HUAWEI, 2).devices[-2:] == ("/dev/davinci0", "/dev/davinci1")
-    assert handed_to(AMD, 2) == HANDED[AMD]
+    assert handed_to(HUAWEI, 1, (1, 3)).devices[-2:] == ("/dev/davinci1", "/dev/davinci3")
+    assert handed_to(AMD, 2, (1,)) == HANDED[AMD]
