@@ -122,9 +122,14 @@ def _remote_source(
         client_for(asset.source, settings, keys),
         ModelStore(folder, folder_name(asset.selection)),
         workers=settings.download_workers,
-        offline=settings.hub_offline and not repository(asset.source).startswith(S3),
+        offline=_is_offline(asset.source, settings),
         layout=layout,
     )
+
+
+def _is_offline(source: str, settings: Settings) -> bool:
+    """Whether no request may be sent to a source; a bucket is none of the hub."""
+    return settings.hub_offline and not repository(source).startswith(S3)
 
 
 def client_for(source: str, settings: Settings, keys: Keys) -> RemoteClient:
@@ -142,12 +147,12 @@ def client_for(source: str, settings: Settings, keys: Keys) -> RemoteClient:
 def mirrors_of(
     model: ResolvedModel, settings: Settings, keys: Keys, seconds: float
 ) -> list[dict[str, Any]]:
-    """Mirrors from which other machines download a model; none for a directory of this machine.
+    """Mirrors from which other machines download a model; none = this machine sends its own copy.
 
     Their addresses stay valid for `seconds`. Mirrors contain the hub's token, and never a key of an
     object store. They also bring the authorities that this machine is told to trust.
     """
-    if is_local(model.source):
+    if is_local(model.source) or _is_offline(model.source, settings):
         return []
     mirror = client_for(model.source, settings, keys).mirror(model, seconds)
     return [{**mirror, "authorities": _authorities()}]

@@ -60,7 +60,7 @@ class Delivery:
 
     Attributes:
         folder: Directory of all models of its role on the host.
-        mirrors: Mirrors of its source, best first; none for a directory of this machine.
+        mirrors: Mirrors of its source, best first; none = this machine sends the files.
         lender: Another host that has the model.
     """
 
@@ -85,17 +85,40 @@ def bring(
         # Before the lender starts, since it exits after a while without requests.
         image = ensure_helper_image(host, host.helper_image, PULL_SECONDS)
         mirrors = [*_near_mirrors(delivery, lending, say), *delivery.mirrors]
-        access = parse_access(host.address)
-        job = job_of(
-            model,
-            mirrors,
-            workspace=workspace_name(access, model.revision),
-            workers=delivery.workers,
-            seconds=deadline_seconds,
-            proxies=proxies_for(access),
-        )
-        store = HostStore(access, image, delivery.folder)
-        return store.stage(model, job, on_progress, deadline_seconds)
+        until = time.monotonic() + deadline_seconds
+
+        def stage(mirrors: Sequence[dict[str, Any]]) -> Staged:
+            seconds = until - time.monotonic()
+            return _stage(delivery, image, mirrors, on_progress, seconds)
+
+        try:
+            return stage(mirrors)
+        except Failure as failure:
+            if failure.cause is not Cause.HUB_UNAVAILABLE or not (mirrors and model.staged):
+                raise
+            say(f"{host.name}: {failure.detail}; this machine sends its own copy")
+        return stage(())
+
+
+def _stage(
+    delivery: Delivery,
+    image: str,
+    mirrors: Sequence[dict[str, Any]],
+    on_progress: Report,
+    seconds: float,
+) -> Staged:
+    """Stage a model from mirrors; without any, this machine sends the files."""
+    model, access = delivery.model, parse_access(delivery.host.address)
+    job = job_of(
+        model,
+        mirrors,
+        workspace=workspace_name(access, model.revision),
+        workers=delivery.workers,
+        seconds=seconds,
+        proxies=proxies_for(access),
+    )
+    store = HostStore(access, image, delivery.folder, sends=not mirrors)
+    return store.stage(model, job, on_progress, seconds)
 
 
 def proxies_for(access: Access) -> dict[str, str]:
@@ -117,7 +140,7 @@ def job_of(
 ) -> str:
     """Input of the staging program: a line of JSON with secrets, so send it nowhere else.
 
-    Files of a local directory have no mirror: this machine sends them.
+    Without mirrors, this machine sends the files.
     """
     job = {
         "store": STORE,

@@ -107,10 +107,15 @@ class HelperReport(Value, extra="ignore"):
 
 
 class HostStore:
-    """The model store of one host, and the image of the helper containers that fill it."""
+    """The model store of one host, and the image of the helper containers that fill it.
 
-    def __init__(self, access: Access, image: str, folder: str) -> None:
+    Args:
+        sends: Whether this machine sends the files, also those of a model from elsewhere.
+    """
+
+    def __init__(self, access: Access, image: str, folder: str, *, sends: bool = False) -> None:
         self._access, self._image, self._folder = access, image, folder
+        self._sends = sends
 
     def stage(
         self, model: ResolvedModel, job: str, on_progress: Report, deadline_seconds: float
@@ -145,7 +150,8 @@ class HostStore:
             if not (container := self._create(name)):
                 return False
             with _removed_unless_started(container):
-                if missing := missing_files(self._access, container, model):
+                sends = self._sends or is_local(model.source)
+                if sends and (missing := missing_files(self._access, container, model)):
                     self._require_room(model, sum(missing.values()))
                     hand_over(self._access, container, model, tuple(missing), on_progress, until)
                 start_with_input(container, job)
@@ -312,9 +318,9 @@ def _removed_unless_started(container: Container) -> Iterator[None]:
 def missing_files(
     access: Access, container: Container, model: ResolvedModel
 ) -> dict[ModelFile, int]:
-    """The files of a local model that a host lacks, with the bytes that each takes more there."""
+    """The files of a model that a host lacks, with the bytes that each takes more there."""
     home = model_directory(STORE, model.source, model.revision)
-    if not is_local(model.source) or _size(container, f"{home}/{MANIFEST}") >= 0:
+    if _size(container, f"{home}/{MANIFEST}") >= 0:
         return {}
     workspace = workspace_in_container(access, model)
     there = {file: _bytes_of(container, workspace, file) for file in model.files}
@@ -329,7 +335,7 @@ def hand_over(
     on_progress: Report,
     until: float,
 ) -> None:
-    """Send files of a local model to a container before it starts; `until` is a monotonic time."""
+    """Send files of a model to a container before it starts; `until` is a monotonic time."""
     workspace = workspace_in_container(access, model)
     patient = connect(access, READ_SECONDS).api
     sent, size = model.bytes_to_stage - sum(file.size for file in missing), model.bytes_to_stage
@@ -360,7 +366,7 @@ class _Sending:
     def is_active(self, container: Container) -> bool:
         """Whether bytes arrived in the last `FED_SECONDS`, counted every `SENT_SECONDS`."""
         now = time.monotonic()
-        if is_local(self._model.source) and now - self._looked >= SENT_SECONDS:
+        if now - self._looked >= SENT_SECONDS:
             self._looked, sent = now, self._sent
             files, workspace = self._model.files, self._workspace
             with contextlib.suppress(*DAEMON_ERRORS):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from moorage.adapters.transfer.host_store import Staged
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import Access
 from moorage.inventory.snapshot import HostSnapshot
+from moorage.models.source import ResolvedModel
 from tests.builders import a_model
 
 TARGET, LENDER = (
@@ -40,7 +42,7 @@ def test_a_neighbour_lends_only_once_the_helper_is_there_that_asks_it(
         done.append(f"{host.name} ends")
 
     class Store:
-        def __init__(self, *_: Any) -> None:
+        def __init__(self, *_: Any, **__: Any) -> None:
             done.append("staging")
 
         def stage(self, *_: Any) -> Staged:
@@ -52,6 +54,48 @@ def test_a_neighbour_lends_only_once_the_helper_is_there_that_asks_it(
     delivery = bringing.Delivery(a_model(), TARGET, "/srv/models/models", [], LENDER)
     bringing.bring(delivery, lambda *_: None, deadline_seconds=5, say=print)
     assert done == ["image on gpu-2", "gpu-1 lends", "staging", "gpu-1 ends"]
+
+
+@pytest.mark.parametrize(
+    ("mirrors", "staged", "cause", "sent"),
+    [
+        ([{"name": "hub"}], True, None, [False]),
+        ([], True, None, [True]),  # offline, or a directory of this machine
+        ([{"name": "hub"}], True, Cause.HUB_UNAVAILABLE, [False, True]),
+        ([{"name": "hub"}], False, Cause.HUB_UNAVAILABLE, [False]),
+        ([{"name": "hub"}], True, Cause.SOURCE_GATED, [False]),
+        ([], True, Cause.HUB_UNAVAILABLE, [True]),
+    ],
+)
+def test_this_machine_sends_its_copy_where_a_host_does_not_reach_the_source(
+    monkeypatch: pytest.MonkeyPatch,
+    mirrors: list[dict[str, Any]],
+    staged: bool,
+    cause: Cause | None,
+    sent: list[bool],
+) -> None:
+    tries: list[bool] = []
+
+    class Store:
+        def __init__(self, *_: Any, sends: bool) -> None:
+            tries.append(sends)
+
+        def stage(self, _: ResolvedModel, job: str, *__: Any) -> Staged:
+            assert bool(json.loads(job)["mirrors"]) is not tries[-1]
+            if cause and (len(tries) == 1):
+                raise Failure(cause, "no route")
+            return Staged(path="/srv/models/x", brought={}, helper="helper:1")
+
+    monkeypatch.setattr(bringing, "ensure_helper_image", lambda *_: "helper:1")
+    monkeypatch.setattr(bringing, "HostStore", Store)
+    model = a_model(staged=staged)
+    delivery = bringing.Delivery(model, TARGET, "/srv/models/models", mirrors)
+    fails = nullcontext() if cause is None or len(sent) > 1 else pytest.raises(Failure)
+    said: list[str] = []
+    with fails:
+        bringing.bring(delivery, lambda *_: None, deadline_seconds=5, say=said.append)
+    assert tries == sent
+    assert [("this machine sends" in line) for line in said] == [True] * (len(sent) - 1)
 
 
 @pytest.mark.parametrize("words", ['{"port": "x"}', '{"port": 99999999}', "[1]", "5", "{}", "x"])

@@ -281,7 +281,7 @@ def test_a_forgotten_container_that_cannot_be_removed_is_not_tried_for_ever(
 ) -> None:
     monkeypatch.setattr(host_store, "POLL_SECONDS", 0.01)
     monkeypatch.setattr(host_store, "FED_SECONDS", 0.0)
-    daemon = Fed(1, words=PRESENT)
+    daemon = Fed(*[1] * 999, words=PRESENT)
     monkeypatch.setattr(daemon, "remove", lambda **_: None)
     with pytest.raises(Failure) as caught:
         bring(daemon, seconds=0.5)
