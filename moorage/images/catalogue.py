@@ -240,7 +240,13 @@ def cann_variant(family: str) -> tuple[str, bool]:
     return _BY_CHIP.get(name, DEFAULT_VARIANT), name in _BY_CHIP
 
 
+OFFICIAL_REGISTRIES = frozenset(parse_reference(row.template).registry for row in CATALOGUE)
+"""Registries of the official images; empty = the runtime's default registry."""
+
 VERSION = r"(?P<version>\d+(?:\.\d+)+(?:\.?(?:a|b|rc|post|dev)\d+)*)"
+BUILD = r"(?P<version>\d+)"
+"""The version of llama.cpp, which numbers its builds."""
+
 RUNNER = rf"(?:^|.*-){{engine}}{VERSION}"
 """Tags of GPUStack's runner images, such as `cuda12.9-vllm0.18.0`."""
 
@@ -254,11 +260,17 @@ def tagged_version(reference: str, engine: EngineName) -> str:
     parsed = parse_reference(reference)
     tagged = f"{parsed.path}:{parsed.tag}"
     patterns = [
-        rf"(?:.*/)?{re.escape(row.template).replace(re.escape('{version}'), VERSION)}"
-        for row in CATALOGUE
-        if row.engine == engine and not row.only_version
+        _tag_pattern(row) for row in CATALOGUE if row.engine == engine and not row.only_version
     ]
     if parsed.path.rpartition("/")[2] == "runner":
         patterns.append(rf"[^:]*:{RUNNER.format(engine=engine.value)}")
     found = (re.fullmatch(pattern, tagged) for pattern in patterns)
     return next((match["version"] for match in found if match), "")
+
+
+def _tag_pattern(row: CatalogueRow) -> str:
+    """A pattern of the repository and tag of a row's images, in any registry or folder of one."""
+    official = parse_reference(row.template)
+    version = BUILD if row.engine == EngineName.LLAMA_CPP else VERSION
+    name = re.escape(f"{official.path}:{official.tag}")
+    return rf"(?:.*/)?{name.replace(re.escape('{version}'), version)}"

@@ -381,6 +381,18 @@ def test_the_tag_of_a_published_image_tells_the_version_and_no_other(
     assert chosen("cuda", image=image).engine_version == version
 
 
+@pytest.mark.parametrize("prefix", ["", "mirror.io:5000/hub/"])
+@pytest.mark.parametrize("row", CATALOGUE, ids=lambda row: f"{row.template} {row.since}")
+def test_the_tag_of_each_official_image_tells_the_version_also_behind_a_mirror(
+    row: CatalogueRow, prefix: str
+) -> None:
+    usual = {EngineName.LLAMA_CPP: "11549", EngineName.VLLM: "0.8.5"}
+    version = row.since or usual[row.engine]
+    assert tagged_version(f"{prefix}{row.reference(version)}", row.engine) == version
+    digested = f"{prefix}{row.reference(version)}@{DIGEST}"
+    assert tagged_version(digested, row.engine) == version
+
+
 MORE = runner_rows(
     [
         {
