@@ -16,7 +16,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.images.image import Image
 from moorage.inventory.registries import Registries
 from moorage.inventory.snapshot import HostSnapshot
-from moorage.spec.image_reference import parse_reference
+from moorage.spec.image_reference import parse_reference, repository
 
 if TYPE_CHECKING:
     from moorage.adapters.registry.connection import Credentials
@@ -24,17 +24,21 @@ if TYPE_CHECKING:
 
 UNCHECKED = "; its registry did not answer, it is taken as the host has it:"
 MOVED = "; its tag was moved since the host pulled it"
+LOCAL = "; its registry does not have it: it was built or loaded on the host"
 
 AWAY = frozenset({Cause.REGISTRY_UNAVAILABLE, Cause.REGISTRY_RATE_LIMITED})
 """Causes after which the next registry is tried; an untrusted certificate is not among them."""
+
+UNKNOWN_THERE = frozenset({Cause.IMAGE_MISSING, Cause.REGISTRY_UNAUTHORIZED})
+"""Causes for a digest that a registry lacks; Docker Hub asks for a login instead of saying so."""
 
 
 def pin_image(image: Image, host: HostSnapshot) -> Image:
     """An image with its digest, at the first of its references that has it.
 
-    The registry decides the image of a tag. An image that was built on the host, or is named by
-    digest, needs no registry. If no registry answers, the host's own copy is used, and the reason
-    says so. Call it in a thread.
+    The registry decides the image of a tag, unless it does not have the host's image at all: that
+    was built or loaded there. An image without a digest, or named by one, needs no registry. If no
+    registry answers, the host's own copy is used, and the reason says so. Call it in a thread.
 
     Raises:
         Failure: `IMAGE_MISSING`, `NO_IMAGE` for a host of another architecture, or a registry's
@@ -119,11 +123,7 @@ def credentials(registries: Registries, place: str) -> Credentials | None:
 
 
 def _refresh(image: Image, local: LocalImage, places: tuple[str, ...], host: HostSnapshot) -> Image:
-    """The host's image, or the registry's image if the tag has moved to it.
-
-    An image that the host has from elsewhere, as from before a mirror was configured, gets its
-    reference in the registry: other hosts pull it from there.
-    """
+    """The host's image, or the registry's image if the tag has moved to it."""
     named = parse_reference(image.reference).digest
     digest = named or next(iter(local.digests), "")
     update = {"identity": local.identity, "digest": digest, "lacks": local.lacks}
@@ -131,13 +131,33 @@ def _refresh(image: Image, local: LocalImage, places: tuple[str, ...], host: Hos
     if named or not digest:
         return image
     try:
-        found = _find(places, host, known=local.digests, attempts=1)
+        return _compare(image, local, places, host)
     except Failure as failure:
         reason = f"{image.reason}{UNCHECKED} {failure.detail}"
         return image.model_copy(update={"reason": reason})
+
+
+def _compare(image: Image, local: LocalImage, places: tuple[str, ...], host: HostSnapshot) -> Image:
+    """The host's image or the registry's, by what the registry has under the tag.
+
+    An image that the host has from elsewhere, as from before a mirror was configured, gets its
+    reference in the registry: other hosts pull it from there.
+
+    Raises:
+        Failure: When the registry does not answer, or no longer has the tag of a pulled image.
+    """
+    here = image.model_copy(update={"digest": "", "reason": f"{image.reason}{LOCAL}"})
+    try:
+        found = _find(places, host, known=local.digests, attempts=1)
+    except Failure as failure:
+        if failure.cause is Cause.IMAGE_MISSING and not _is_from_registry(local, places, host):
+            return here
+        raise
     if found.digest in local.digests:
         place = image.reference if image.reference in places else found.reference
         return image.model_copy(update={"reference": place, "digest": found.digest})
+    if not _is_from_registry(local, places, host):
+        return here
     return image.model_copy(
         update={
             "reference": found.reference,
@@ -147,6 +167,26 @@ def _refresh(image: Image, local: LocalImage, places: tuple[str, ...], host: Hos
             "reason": f"{image.reason}{MOVED}",
         }
     )
+
+
+def _is_from_registry(local: LocalImage, places: tuple[str, ...], host: HostSnapshot) -> bool:
+    """Whether the host's image came from the registry: only such a tag can have moved.
+
+    Raises:
+        Failure: When the registry does not answer.
+    """
+    if local.is_pulled:
+        return True
+    for digest in local.digests:
+        named = tuple(f"{repository(place)}@{digest}" for place in places)
+        try:
+            _find(named, host, known=local.digests, attempts=1)
+        except Failure as failure:
+            if failure.cause not in UNKNOWN_THERE:
+                raise
+        else:
+            return True
+    return False
 
 
 def _find(places: tuple[str, ...], host: HostSnapshot, **options: Any) -> RegistryImage:
