@@ -24,7 +24,7 @@ from moorage.placement.runtime import Hardware, shared_image
 from moorage.releases.release import Release
 from moorage.releases.release_row import ReleaseRow
 from moorage.spec import ModelSpec, RuntimeName, slug
-from moorage.spec.image_reference import parse_reference
+from moorage.spec.image_reference import parse_reference, repository
 from tasks.artifacts import Progress, with_progress
 from tasks.context import settings
 from tasks.flow_task import flow_task
@@ -78,8 +78,7 @@ async def _have_again(image: Image, hosts: list[HostSnapshot], spec: ModelSpec) 
     try:
         if image.digest:
             # By digest alone: on this host the tag may name a newer image, and must keep it.
-            wanted = image.model_copy(update={"reference": image.pinned})
-            await _pull_everywhere(wanted, hosts, spec)
+            await _pull_everywhere(image.without_tag(), hosts, spec)
         else:
             # An image without a digest was built on a host; no registry has it.
             for host in hosts:
@@ -145,9 +144,9 @@ async def image_drift(row: ReleaseRow, fleet: Fleet) -> str:
         if digest in ("", image.digest):
             note.say(f"{image.pinned}{'' if digest else ' (its registry does not answer)'}")
             return ""
-        newer = image.model_copy(update={"digest": digest}).pinned
-        note.say(f"drift: {image.reference} is now {digest}, {row.id} runs {image.digest}")
-        return f"{image.reference} was moved since: set `engine.image: {newer}` to take it"
+        newer = f"{repository(image.as_written)}@{digest}"
+        note.say(f"drift: {image.as_written} is now {digest}, {row.id} runs {image.digest}")
+        return f"{image.as_written} was moved since: set `engine.image: {newer}` to take it"
 
 
 def tracked_image(release: Release) -> Image | None:

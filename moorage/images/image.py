@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Self
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Reason, Refusal
@@ -58,7 +59,9 @@ class Image(Value):
     """The result of step `image`.
 
     Attributes:
-        reference: The reference as written, such as `vllm/vllm-openai:v0.32.0`.
+        reference: The reference, such as `vllm/vllm-openai:v0.32.0`; once pinned, at the registry
+            that has it.
+        original: The reference as written, if pinning put a registry in front; else empty.
         digest: `sha256:...` in the repository; empty = unknown.
         identity: The local image id, known once the host has it.
         engine_version: Version that the reference was chosen for; empty = unknown.
@@ -71,6 +74,7 @@ class Image(Value):
     """
 
     reference: str
+    original: str = ""
     digest: str = ""
     identity: str = ""
     engine_version: str = ""
@@ -79,6 +83,11 @@ class Image(Value):
     runtime: str = ""
     newer_runtime: bool = False
     lacks: tuple[str, ...] = ()
+
+    @property
+    def as_written(self) -> str:
+        """The reference without a registry of the fleet; hosts find it in those of today."""
+        return self.original or self.reference
 
     @property
     def pinned(self) -> str:
@@ -91,6 +100,12 @@ class Image(Value):
     def portable(self) -> str:
         """The name that every host can pull: with the digest, else the reference; no local id."""
         return self.pinned if self.digest else self.reference
+
+    def without_tag(self) -> Self:
+        """The same image, named by its digest alone."""
+        named = {"reference": self.reference, "original": self.original}
+        digests = {key: f"{repository(name)}@{self.digest}" for key, name in named.items() if name}
+        return self.model_copy(update=digests)
 
 
 def choose_image(question: ImageQuestion, more: Sequence[CatalogueRow] = ()) -> Image:

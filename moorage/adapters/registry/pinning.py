@@ -44,6 +44,13 @@ def pin_image(image: Image, host: HostSnapshot) -> Image:
         Failure: `IMAGE_MISSING`, `NO_IMAGE` for a host of another architecture, or a registry's
             failure, unless the host's daemon may still be able to pull.
     """
+    found = _pin(image, host)
+    if found.reference == image.reference:
+        return found
+    return found.model_copy(update={"original": image.as_written})
+
+
+def _pin(image: Image, host: HostSnapshot) -> Image:
     places = host.registries.places(image.reference)
     for place in dict.fromkeys((*places, image.reference)):
         if local := DockerImages(host.address).find(place):
@@ -81,7 +88,7 @@ def pull_sources(image: Image, registries: Registries) -> tuple[PullSource, ...]
 
     An image without a digest has one source: a tag may stand for different images elsewhere.
     """
-    places = registries.places(image.reference) if image.digest else ()
+    places = registries.places(image.as_written) if image.digest else ()
     return tuple(
         PullSource(place, partial(credentials, registries, place))
         for place in dict.fromkeys((*places, image.reference))
@@ -103,10 +110,12 @@ def identify_image(image: Image, host: HostSnapshot) -> Image:
 
 
 def current_digest(image: Image, registries: Registries) -> str:
-    """The digest of an image's tag in its registry; empty = the registry does not answer."""
+    """The digest of an image's tag, as a deploy would take it; empty = no registry answers."""
     try:
-        client = _client(image.reference, registries, known=(image.digest,), attempts=1)
-        return client.find(image.reference).digest
+        return find_first(
+            registries.places(image.as_written),
+            lambda place: _client(place, registries, known=(image.digest,), attempts=1),
+        ).digest
     except Failure:
         return ""
 
@@ -222,9 +231,12 @@ def _may_be_pulled(failure: Failure, registries: Registries, place: str) -> bool
 
 
 def find_first(
-    places: Sequence[str], client_for: Callable[[str], RegistryClient], architecture: str
+    places: Sequence[str], client_for: Callable[[str], RegistryClient], architecture: str = ""
 ) -> RegistryImage:
     """The image at the first of its references, preferred ones first, whose registry answers.
+
+    Args:
+        architecture: The processors that it has to be built for; empty = any.
 
     Raises:
         Failure: That of the first registry that answers; when none does, the cause of the first
@@ -239,7 +251,7 @@ def find_first(
                 raise
             failures.append(failure)
             continue
-        if found.platforms and f"linux/{architecture}" not in found.platforms:
+        if architecture and found.platforms and f"linux/{architecture}" not in found.platforms:
             built = ", ".join(found.platforms)
             detail = f"{found.reference} is built for {built}, the host is {architecture}"
             raise Failure(Cause.NO_IMAGE, detail)

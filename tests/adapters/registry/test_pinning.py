@@ -48,6 +48,47 @@ def test_hosts_pull_an_image_of_before_a_mirror_from_the_mirror(
     assert sources[-1].reference == f"{pinned}:v1"
 
 
+NEWER = Registries(default="new.example.com", fallback="spare.example.com/hub")
+WRITTEN = Image(reference=f"{HUB}:v1", digest=DIGEST, origin=Origin.DEFAULT, reason="default")
+BY_NEWER = [f"new.example.com/{HUB}:v1", f"spare.example.com/hub/{HUB}:v1"]
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The references that registries are asked for; the first of them is down."""
+    references: list[str] = []
+
+    def find(_: object, reference: str) -> RegistryImage:
+        references.append(reference)
+        if len(references) == 1 and "new" in reference:
+            raise Failure(Cause.REGISTRY_UNAVAILABLE, "down")
+        return RegistryImage(reference=reference, digest=DIGEST)
+
+    monkeypatch.setattr(pinning.DockerImages, "find", lambda *_, **__: None)
+    monkeypatch.setattr("moorage.adapters.registry.registry.RegistryClient.find", find)
+    return references
+
+
+def test_a_pinned_image_is_found_in_the_registries_of_today(asked: list[str]) -> None:
+    image = pinning.pin_image(WRITTEN, a_host(registries=REGISTRIES))
+    assert asked == [image.reference] == [f"{MIRROR}:v1"]
+    sources = [one.reference for one in pinning.pull_sources(image, NEWER)]
+    assert sources == [*BY_NEWER, f"{MIRROR}:v1"]
+    by_digest = [one.reference for one in pinning.pull_sources(image.without_tag(), NEWER)]
+    assert by_digest == [f"{one.removesuffix(':v1')}@{DIGEST}" for one in sources]
+
+    asked.clear()
+    assert pinning.current_digest(image, NEWER) == DIGEST
+    assert asked == BY_NEWER
+
+
+def test_an_image_of_an_old_record_is_found_where_it_was_pinned(asked: list[str]) -> None:
+    image = WRITTEN.model_copy(update={"reference": f"{MIRROR}:v1"})
+    assert [one.reference for one in pinning.pull_sources(image, NEWER)] == [f"{MIRROR}:v1"]
+    assert pinning.current_digest(image, NEWER) == DIGEST
+    assert asked == [f"{MIRROR}:v1"]
+
+
 BUILT, THEIRS = DIGEST, "sha256:" + "b" * 64
 MISSING = Failure(Cause.IMAGE_MISSING, "no such image or tag")
 REFUSED = Failure(Cause.REGISTRY_UNAUTHORIZED, "asks for a login")
