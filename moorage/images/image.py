@@ -1,6 +1,6 @@
 """The choice of the image: from the spec, else from a configured version, else the catalogue."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Self
 
@@ -106,6 +106,30 @@ class Image(Value):
         named = {"reference": self.reference, "original": self.original}
         digests = {key: f"{repository(name)}@{self.digest}" for key, name in named.items() if name}
         return self.model_copy(update=digests)
+
+
+def common_image(there: Mapping[str, Image]) -> Image:
+    """The image of all hosts: named by its digest if each knows it, else by its local id.
+
+    Args:
+        there: The image as each host has it, by the host's name.
+
+    Raises:
+        Failure: `IMAGE_MISSING` when they have different images under one name.
+    """
+    first = next(iter(there.values()))
+    digests, ids = ({getattr(one, key) for one in there.values()} for key in ("digest", "identity"))
+    if len(digests) == 1 and first.digest:
+        return first
+    if len(ids) == 1:
+        return first.model_copy(update={"digest": ""})
+    found = ", ".join(f"{host} has {one.identity[:19]}" for host, one in there.items())
+    raise Failure(
+        Cause.IMAGE_MISSING,
+        f"{first.as_written} is built or loaded on the hosts, and differs: {found}",
+        suggestion="Copy one of them to the other hosts with `docker save | docker load`, or push"
+        " it to a registry.",
+    )
 
 
 def choose_image(question: ImageQuestion, more: Sequence[CatalogueRow] = ()) -> Image:

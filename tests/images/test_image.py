@@ -11,7 +11,13 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Refusal
 from moorage.common.values import Origin
 from moorage.images.catalogue import CATALOGUE, cann_variant, runner_rows, tagged_version
-from moorage.images.image import Image, ImageQuestion, choose_image, resolve_image
+from moorage.images.image import (
+    Image,
+    ImageQuestion,
+    choose_image,
+    common_image,
+    resolve_image,
+)
 from moorage.inventory.fleet_engines import CatalogueRow, EngineVersion, EngineVersions
 from moorage.spec import EngineName
 from tests.builders import an_image
@@ -471,6 +477,11 @@ def test_the_image_of_other_hardware_is_never_taken_instead(
 )
 def test_what_is_executed_is_pinned_as_well_as_is_known(known: dict[str, str], pinned: str) -> None:
     assert an_image(reference="own.io:5000/vllm:v1", **known).pinned == pinned
+
+
+def test_one_digest_is_one_image_whatever_ids_the_stores_of_hosts_give_it() -> None:
+    there = {host: an_image(identity=f"sha256:{host}") for host in ("gpu-1", "gpu-2")}
+    assert common_image(there) == there["gpu-1"]
 
 
 def test_sglang_has_an_official_image_for_cuda() -> None:

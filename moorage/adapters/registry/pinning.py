@@ -96,15 +96,22 @@ def pull_sources(image: Image, registries: Registries) -> tuple[PullSource, ...]
 
 
 def identify_image(image: Image, host: HostSnapshot) -> Image:
-    """A pulled image with its local id and, if it was unknown, its digest.
+    """An image as a host has it, with its local id and the digest by which the host knows it.
+
+    A host that got it from an archive knows it by its local id alone. An image without a digest may
+    be another one under the same name there.
 
     Raises:
         Failure: `NO_IMAGE` when it is built for another architecture.
     """
-    local = DockerImages(host.address).find(image.pinned, by_digest=True)
+    images = DockerImages(host.address)
+    if local := images.find(image.pinned, by_digest=True):
+        digest = image.digest or next(iter(local.digests), "")
+    else:
+        name = image.identity if image.digest else image.reference
+        local, digest = images.find(name) if name else None, ""
     if local is None:
         return image
-    digest = image.digest or next(iter(local.digests), "")
     update = {"identity": local.identity, "digest": digest, "lacks": local.lacks}
     return _require_architecture(image, local, host).model_copy(update=update)
 
