@@ -201,7 +201,10 @@ def wanted_image(placed: Placed) -> tuple[Image | None, list[HostSnapshot]]:
     if not hosts:
         return None, []
     own = [seat for seat in seats if seat.runtime == RuntimeName.DOCKER]
-    places = (Hardware(placed.snapshot.host(seat.host), seat.accelerator_type) for seat in own)
+    places = (
+        Hardware(placed.snapshot.host(seat.host), seat.accelerator_type, seat.accelerators)
+        for seat in own
+    )
     return shared_image(placed.spec, ENGINES[placed.placement.engine], places), hosts
 
 

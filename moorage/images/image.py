@@ -8,7 +8,14 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.values import Origin, Value
 from moorage.common.versions import version_key
-from moorage.images.catalogue import CATALOGUE, Fit, cann_variant, pick_runtime, tagged_version
+from moorage.images.catalogue import (
+    CATALOGUE,
+    Fit,
+    cann_variant,
+    has_programs,
+    pick_runtime,
+    tagged_version,
+)
 from moorage.inventory.fleet_engines import CatalogueRow, EngineVersions
 from moorage.spec import EngineName
 from moorage.spec.image_reference import repository
@@ -35,7 +42,8 @@ class ImageQuestion(Value):
         default_version: Engine version to prefer where the spec names none.
         closed: Whether only the configured versions exist: nobody publishes images of the engine.
         runtime: Newest accelerator runtime that the host's driver runs; empty = unknown.
-        family: Chip family that the host reports, such as `Ascend910B3`.
+        family: Chip family that the host reports, such as `Ascend910B3`, or `7.0` for CUDA; empty =
+            unknown.
     """
 
     engine: EngineName
@@ -226,8 +234,11 @@ def _from_catalogue(question: ImageQuestion, catalogue: Sequence[CatalogueRow]) 
     offered = [row for row in rows if _is_offered(row, question)]
     if not offered:
         raise _no_image(f"{subject} is known for {architecture}")
-    runtime, fit = _runtime(question, offered, rows)
-    return _newest(question, [row for row in offered if row.runtime == runtime], fit, variant)
+    able = [row for row in offered if has_programs(row, question.family)]
+    if not able:
+        raise _no_image(_chip_too_old(question, offered, rows))
+    runtime, fit = _runtime(question, able, rows)
+    return _newest(question, [row for row in able if row.runtime == runtime], fit, variant)
 
 
 def _no_image(note: str) -> Refusal:
@@ -246,6 +257,21 @@ def _is_offered(row: CatalogueRow, question: ImageQuestion) -> bool:
     if question.version:
         return row.has(question.version)
     return not row.deprecated and (bool(row.only_version) or row.has(question.default_version))
+
+
+def _chip_too_old(
+    question: ImageQuestion, rows: Sequence[CatalogueRow], every: Sequence[CatalogueRow]
+) -> str:
+    """Why no row has programs for the host's chips, and what does; `every` as for `_runtime`."""
+    least = min((row.capability for row in rows), key=version_key)
+    older = _older(question, every)
+    other = (
+        f"ask for an `engine.version` {older}" if older else "set `engine.image` to one that has"
+    )
+    return (
+        f"{question.engine}'s images for {question.kind} have programs for compute capability"
+        f" {least} and newer, the host's accelerators have {question.family}: {other}"
+    )
 
 
 def _runtime(
@@ -270,7 +296,8 @@ def _runtime(
 def _older(question: ImageQuestion, rows: Sequence[CatalogueRow]) -> str:
     """The newest older versions with an image for the host's driver, in words; empty = none."""
     asked = version_key(question.version or question.default_version)
-    suited = [row for row in rows if pick_runtime([row.runtime], question.runtime)]
+    fitting = (row for row in rows if pick_runtime([row.runtime], question.runtime))
+    suited = [row for row in fitting if has_programs(row, question.family)]
     bounds = [row.before for row in suited if version_key(row.before) <= asked]
     if bound := max(bounds, key=version_key, default=""):
         return f"older than {bound}"

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 
 from moorage.common.values import Value
+from moorage.common.versions import version_key
 from moorage.inventory.claims import Capacity, Claim, Resource
 from moorage.inventory.clusters import ClusterSnapshot
 from moorage.inventory.fleet_engines import CatalogueRow, EngineVersions
@@ -130,6 +131,11 @@ class HostSnapshot(Value):
     def first(self, kind: str) -> Accelerator | None:
         """The first accelerator of a type; all of one type share their driver."""
         return next((item for item in self.accelerators if item.type == kind), None)
+
+    def newest_family(self, kind: str) -> str:
+        """The newest chip family among the accelerators of a type; empty = unknown."""
+        found = (item.family for item in self.accelerators if item.type == kind)
+        return max(found, key=version_key, default="")
 
     def accelerator_name(self, identifiers: Collection[str]) -> str:
         """Name of the first accelerator with one of these identifiers; empty = none has."""

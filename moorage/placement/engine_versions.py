@@ -45,7 +45,8 @@ def _unlike(
             device, program = host.first(kind), host.program(engine.name)
             assert device is not None
             shared = (host.runtimes, host.architecture, program, host.catalogue)
-            if (unlike := (kind, device.runtime_version, device.family, shared)) not in seen:
+            family = host.newest_family(kind)
+            if (unlike := (kind, device.runtime_version, family, shared)) not in seen:
                 seen.add(unlike)
                 yield kind, host
 

@@ -1,6 +1,6 @@
 """The runtime that starts an engine on a host, and the image that it starts from."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from operator import itemgetter
 from typing import NamedTuple
@@ -19,14 +19,24 @@ from moorage.spec import ContainerSettings, EngineName, EngineSpec, ModelSpec, R
 
 
 class Hardware(NamedTuple):
-    """A host, and the type of accelerator that a replica uses there; `CPU` = its processors."""
+    """A host, and the type of accelerator that a replica uses there; `CPU` = its processors.
+
+    Attributes:
+        indexes: The accelerators that it uses; empty = not chosen yet.
+    """
 
     host: HostSnapshot
     type: str
+    indexes: tuple[int, ...] = ()
 
 
-def image_on(spec: ModelSpec, engine: EngineTraits, host: HostSnapshot, kind: str) -> Image:
-    """The image that suits a host's processors and the driver of its accelerators.
+def image_on(
+    spec: ModelSpec, engine: EngineTraits, host: HostSnapshot, kind: str, family: str | None = None
+) -> Image:
+    """The image that suits a host's processors, the driver of its accelerators, and their chips.
+
+    Args:
+        family: The chip family that it has to suit; None = the newest there.
 
     Raises:
         Failure: `NO_IMAGE` when no image can work.
@@ -44,24 +54,35 @@ def image_on(spec: ModelSpec, engine: EngineTraits, host: HostSnapshot, kind: st
         versions=versions.model_copy(update={"default_version": default or None}),
         closed=engine.name == EngineName.CUSTOM,
         runtime=device.runtime_version if device else "",
-        family=device.family if device else "",
+        family=host.newest_family(kind) if family is None else family,
     )
     return choose_image(question, host.catalogue)
 
 
 def shared_image(spec: ModelSpec, engine: EngineTraits, places: Iterable[Hardware]) -> Image:
-    """The image of a release: that of its oldest known driver, since newer ones run it too.
+    """The image of a release: that of its oldest known driver and chip; newer ones run it too.
 
     Raises:
         Failure: `NO_IMAGE` when no image can work.
     """
+    every = tuple(places)
 
     def age(place: Hardware) -> tuple[bool, object]:
         device = place.host.first(place.type)
         runtime = device.runtime_version if device else ""
         return not runtime, version_key(runtime)
 
-    return image_on(spec, engine, *min(places, key=age))
+    oldest = min(every, key=age)
+    families = filter(None, (family for place in every for family in _families(place)))
+    family = min(families, key=version_key, default="")
+    return image_on(spec, engine, oldest.host, oldest.type, family)
+
+
+def _families(place: Hardware) -> Iterator[str]:
+    """The chip families of the accelerators that a replica uses."""
+    for item in place.host.accelerators:
+        if item.type == place.type and (not place.indexes or item.index in place.indexes):
+            yield item.family
 
 
 def can_share_image(spec: ModelSpec, engine: EngineTraits, one: Hardware, other: Hardware) -> bool:
@@ -72,14 +93,15 @@ def can_share_image(spec: ModelSpec, engine: EngineTraits, one: Hardware, other:
     if _variant(one) == _variant(other):
         return True
     try:
-        return image_on(spec, engine, *one).reference == image_on(spec, engine, *other).reference
+        images = [image_on(spec, engine, place.host, place.type) for place in (one, other)]
     except Failure:
         return False
+    return images[0].reference == images[1].reference
 
 
 def _variant(hardware: Hardware) -> tuple[str, str]:
     """The accelerator type, and the variant of its images where it has several."""
-    host, kind = hardware
+    host, kind, _ = hardware
     device = host.first(kind)
     return kind, cann_variant(device.family)[0] if device and kind == CANN else ""
 
@@ -168,14 +190,12 @@ def alike(host: HostSnapshot, kind: str) -> tuple[object, ...]:
     It contains ids of objects that hosts share: callers that keep the key must keep the host.
     """
     architecture, runtimes, programs, engines, catalogue, accelerators = _traits(fields(host))
-    version = family = None
-    for device in accelerators:
-        if device.type == kind:
-            version, family = device.runtime_version, device.family
-            break
+    own = [device for device in accelerators if device.type == kind]
+    version = own[0].runtime_version if own else None
+    families = frozenset(device.family for device in own)
     engines_id = id(engines) if engines else 0
     catalogue_id = id(catalogue) if catalogue else 0
-    return kind, architecture, runtimes, programs, version, family, engines_id, catalogue_id
+    return kind, architecture, runtimes, programs, version, families, engines_id, catalogue_id
 
 
 _traits = itemgetter("architecture", "runtimes", "programs", "engines", "catalogue", "accelerators")

@@ -156,6 +156,50 @@ def test_an_older_version_is_advised_where_its_image_suits_the_driver(
 
 
 @pytest.mark.parametrize(
+    ("family", "host", "version", "image"),
+    [
+        ("7.0", "13.0", "0.19.1", "vllm/vllm-openai:v0.19.1"),
+        ("7.0", "13.0", "0.8.5", "vllm/vllm-openai:v0.8.5"),
+        ("7.5", "13.0", "", "vllm/vllm-openai:v0.32.0"),
+        ("7.5", "12.9", "", "vllm/vllm-openai:v0.32.0-cu129"),
+        ("12.1", "13.0", "", "vllm/vllm-openai:v0.32.0"),
+        ("Hopper", "13.0", "", "vllm/vllm-openai:v0.32.0"),
+    ],
+)
+def test_the_image_has_programs_for_the_compute_capability(
+    family: str, host: str, version: str, image: str
+) -> None:
+    assert resolved(family=family, runtime=host, version=version).reference == image
+
+
+VOLTA = "have programs for compute capability 7.5 and newer, the host's accelerators have 7.0: "
+
+
+@pytest.mark.parametrize(
+    ("wish", "reason"),
+    [
+        ({"runtime": "13.0"}, f"{VOLTA}ask for an `engine.version` older than 0.20.0"),
+        ({"runtime": "12.9"}, f"{VOLTA}ask for an `engine.version` older than 0.20.0"),
+        ({"runtime": "11.8"}, f"{VOLTA}ask for an `engine.version` older than 0.9.0"),
+        ({"family": "6.1"}, "have 6.1: set `engine.image` to one that has"),
+        (
+            {"engine": EngineName.TRITON, "default_version": "26.07"},
+            f"{VOLTA}ask for an `engine.version` older than 25.01",
+        ),
+        (
+            {"engine": EngineName.SGLANG, "default_version": "0.5.23"},
+            f"{VOLTA}set `engine.image` to one that has",
+        ),
+    ],
+    ids=str,
+)
+def test_a_chip_that_is_too_old_is_refused_and_an_older_version_is_advised(
+    wish: dict[str, Any], reason: str
+) -> None:
+    assert refused(**{"family": "7.0", **wish}).endswith(reason)
+
+
+@pytest.mark.parametrize(
     ("wish", "reason"),
     [
         ({"runtime": "11.8"}, "for CUDA 12.9, 13.0, the host runs CUDA 11.8: update its driver"),

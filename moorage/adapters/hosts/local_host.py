@@ -163,6 +163,9 @@ def _describe(index: int, driver: str, cuda: int) -> Accelerator | str:
     with suppress(pynvml.NVMLError):  # most GPUs do not support MIG
         if pynvml.nvmlDeviceGetMigMode(handle)[0]:
             return split_by_mig(index, name)
+    family = ""
+    with suppress(pynvml.NVMLError):
+        family = "{}.{}".format(*pynvml.nvmlDeviceGetCudaComputeCapability(handle))
     return Accelerator(
         type="cuda",
         index=index,
@@ -172,6 +175,7 @@ def _describe(index: int, driver: str, cuda: int) -> Accelerator | str:
         memory_free=free,
         driver=driver,
         runtime_version=f"{cuda // 1000}.{cuda % 1000 // 10}",
+        family=family,
     )
 
 

@@ -47,6 +47,7 @@ section amd-cards amd_cards
 section amd-driver cat /sys/module/amdgpu/version
 has nvidia-smi && {{
   section nvidia nvidia-smi --query-gpu={",".join(NVIDIA_QUERY)} --format=csv,noheader,nounits
+  section nvidia-capability nvidia-smi --query-gpu=index,compute_cap --format=csv,noheader
   section nvidia-runtime nvidia-smi
   section nvidia-topology nvidia-smi topo -m
 }}
@@ -117,7 +118,11 @@ def read_vendors(answer: str, ram: tuple[int, int]) -> Found:
     """
     sections = _sections(answer)
     nvidia = nvidia_found(
-        sections["nvidia"], sections["nvidia-runtime"], sections["nvidia-topology"], ram
+        sections["nvidia"],
+        sections["nvidia-runtime"],
+        sections["nvidia-topology"],
+        ram,
+        sections["nvidia-capability"],
     )
     found = (nvidia, _amd(sections), ascend_found(sections["ascend"]))
     used, *others = (*(one.accelerators for one in found if one.accelerators), ())
