@@ -50,22 +50,6 @@ def pin_image(image: Image, host: HostSnapshot) -> Image:
     return found.model_copy(update={"original": image.as_written})
 
 
-def _pin(image: Image, host: HostSnapshot) -> Image:
-    places = host.registries.places(image.reference)
-    for place in dict.fromkeys((*places, image.reference)):
-        if local := DockerImages(host.address).find(place):
-            here = _require_architecture(image, local, host).model_copy(update={"reference": place})
-            return _refresh(here, local, places, host)
-    try:
-        found = _find(places, host)
-    except Failure as failure:
-        if not _may_be_pulled(failure, host.registries, places[0]):
-            raise
-        reason = f"{image.reason}; its digest is not known: {failure.detail}"
-        return image.model_copy(update={"reference": places[0], "reason": reason})
-    return image.model_copy(update={"reference": found.reference, "digest": found.digest})
-
-
 def present_image(image: Image, host: HostSnapshot, wait_seconds: float) -> Image:
     """The image on a host, pinned and identified; it is pulled unless the host has it.
 
@@ -136,6 +120,22 @@ def credentials(registries: Registries, place: str) -> Credentials | None:
 
     password = read_secrets([login.password])[login.password]
     return Credentials(username=login.username, password=password)
+
+
+def _pin(image: Image, host: HostSnapshot) -> Image:
+    places = host.registries.places(image.reference)
+    for place in dict.fromkeys((*places, image.reference)):
+        if local := DockerImages(host.address).find(place):
+            here = _require_architecture(image, local, host).model_copy(update={"reference": place})
+            return _refresh(here, local, places, host)
+    try:
+        found = _find(places, host)
+    except Failure as failure:
+        if not _may_be_pulled(failure, host.registries, places[0]):
+            raise
+        reason = f"{image.reason}; its digest is not known: {failure.detail}"
+        return image.model_copy(update={"reference": places[0], "reason": reason})
+    return image.model_copy(update={"reference": found.reference, "digest": found.digest})
 
 
 def _refresh(image: Image, local: LocalImage, places: tuple[str, ...], host: HostSnapshot) -> Image:
