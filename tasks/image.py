@@ -17,7 +17,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_bytes
 from moorage.engines.launch import LaunchPlan
 from moorage.engines.registry import ENGINES
-from moorage.images.image import Image
+from moorage.images.image import Image, common_image
 from moorage.inventory.access import parse_access
 from moorage.inventory.checks import IMAGE_DISK
 from moorage.inventory.fleet import Fleet
@@ -28,12 +28,12 @@ from moorage.placement.runtime import hardware_of_seat, shared_image
 from moorage.releases.release import Release
 from moorage.releases.release_row import ReleaseRow
 from moorage.spec import EngineName, ModelSpec, RuntimeName, slug
-from moorage.spec.image_reference import parse_reference
+from moorage.spec.image_reference import parse_reference, repository
 from tasks.artifacts import Progress, with_progress
 from tasks.context import settings
 from tasks.flow_task import flow_task
 from tasks.journal import step, within
-from tasks.map_hosts import HostCall, map_hosts
+from tasks.map_hosts import HostCall, gather_all, map_hosts
 
 LARGE = frozenset({EngineName.VLLM, EngineName.SGLANG, EngineName.TRITON})
 """Engines whose images for accelerators hold the libraries of a whole framework."""
@@ -53,6 +53,8 @@ async def choose_image(placed: Placed) -> Image | None:
         image, hosts = wanted_image(placed)
         if image:
             image = await in_thread(pin_image, image, hosts[0])
+            # Hosts that lack an image with a digest pull it by that: they cannot differ.
+            image = await _identify(image, hosts) if image.identity and hosts[1:] else image
         note.say(f"{image.pinned} ({image.reason})" if image else _no_image(placed))
         return image
 
@@ -61,7 +63,8 @@ async def choose_image(placed: Placed) -> Image | None:
 async def pull_image(placed: Placed, target: Release | None = None) -> Image | None:
     """Pull the image on every placed host by its digest; for `target`, exactly its image.
 
-    Raises `IMAGE_MISSING` when neither its registry nor the host still has it.
+    Raises `IMAGE_MISSING` when neither its registry nor the host still has it, or when the hosts
+    have different images under one name.
     """
     with step("image") as note:
         wanted, hosts = (target.image, image_hosts(placed)) if target else wanted_image(placed)
@@ -69,7 +72,7 @@ async def pull_image(placed: Placed, target: Release | None = None) -> Image | N
             note.say(_no_image(placed))
             return None
         have = _have_again if target else _have
-        image = await in_thread(identify_image, await have(wanted, hosts, placed.spec), hosts[0])
+        image = await _identify(await have(wanted, hosts, placed.spec), hosts)
         note.say(f"{image.pinned} ({f'the image of {target.id}' if target else image.reason})")
         return image
 
@@ -102,15 +105,20 @@ async def pull_on(spec: ModelSpec, image: Image, host: HostSnapshot, alone: bool
     key = f"pull-{slug(spec.name) if alone else slug(f'{spec.name} {host.name}')}"
 
     async def fetch(progress: Progress) -> None:
-        await in_thread(
-            ensure_image,
-            DockerImages(host.address),
-            image,
-            settings().locks,
-            progress,
-            sources=pull_sources(image, host.registries),
-            wait_seconds=deadline,
-        )
+        images = DockerImages(host.address)
+        try:
+            await in_thread(
+                ensure_image,
+                images,
+                image,
+                settings().locks,
+                progress,
+                sources=pull_sources(image, host.registries),
+                wait_seconds=deadline,
+            )
+        except Failure:
+            if not await in_thread(_is_loaded, images, image):
+                raise
 
     with within("image") if alone else step(f"image on {host.name}") as note:
         try:
@@ -124,6 +132,12 @@ async def pull_on(spec: ModelSpec, image: Image, host: HostSnapshot, alone: bool
             raise failure.at(host.name) from failure
         note.say(image.pinned)
         return image.pinned
+
+
+def _is_loaded(images: DockerImages, image: Image) -> bool:
+    """Whether a host has the very image under its name, without a digest: from an archive."""
+    names = dict.fromkeys((image.reference, image.as_written)) if image.identity else ()
+    return any(one and one.identity == image.identity for one in map(images.find, names))
 
 
 @flow_task("image", "look whether the image of {row.id} moved")
@@ -140,9 +154,9 @@ async def image_drift(row: ReleaseRow, fleet: Fleet) -> str:
         if digest in ("", image.digest):
             note.say(f"{image.pinned}{'' if digest else ' (its registry does not answer)'}")
             return ""
-        newer = image.model_copy(update={"digest": digest}).pinned
-        note.say(f"drift: {image.reference} is now {digest}, {row.id} runs {image.digest}")
-        return f"{image.reference} was moved since: set `engine.image: {newer}` to take it"
+        newer = f"{repository(image.as_written)}@{digest}"
+        note.say(f"drift: {image.as_written} is now {digest}, {row.id} runs {image.digest}")
+        return f"{image.as_written} was moved since: set `engine.image: {newer}` to take it"
 
 
 def tracked_image(release: Release) -> Image | None:
@@ -190,7 +204,7 @@ def _exact_image(image: Image, places: Mapping[str, str]) -> Image | None:
         Failure: `IMAGE_MISSING` when a host lacks an image without a digest.
     """
     if image.digest:
-        return image.model_copy(update={"reference": image.pinned})
+        return image.without_tag()
     for address, host in sorted(places.items()):
         if DockerImages(address).find(image.pinned) is None:
             detail = f"{image.reference}: {image.pinned} is not on {host} any more"
@@ -265,6 +279,12 @@ def wanted_image(placed: Placed) -> tuple[Image | None, list[HostSnapshot]]:
 def _no_image(placed: Placed) -> str:
     on_cluster = any(seat.runtime == RuntimeName.RAY for seat in placed.placement.seats)
     return f"none: the engine is installed on the {'cluster' if on_cluster else 'host'}"
+
+
+async def _identify(image: Image, hosts: list[HostSnapshot]) -> Image:
+    """The image under the name by which all hosts have it; `IMAGE_MISSING` if they differ."""
+    there = await gather_all(*(in_thread(identify_image, image, host) for host in hosts))
+    return common_image({host.name: one for host, one in zip(hosts, there, strict=True)})
 
 
 async def _pull_everywhere(image: Image, hosts: list[HostSnapshot], spec: ModelSpec) -> None:

@@ -5,10 +5,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from moorage.common.versions import major, version_key
+from moorage.common.versions import at_least, major, version_key
 from moorage.inventory.fleet_engines import CatalogueRow
 from moorage.spec import EngineName
 from moorage.spec.image_reference import parse_reference
+
+VOLTA, TURING = "7.0", "7.5"
+"""Compute capabilities of NVIDIA's chips. CUDA 13 compiles for none before Turing, and so does
+PyTorch from 2.11 on for CUDA 12.8 and newer (PyTorch issue 172352)."""
 
 KINDS = {"dtk": "dcu"}
 """Moorage's names of accelerator types that gpustack-runner names differently."""
@@ -32,6 +36,8 @@ def runner_rows(records: Iterable[Mapping[str, Any]]) -> tuple[CatalogueRow, ...
             publisher="an image of GPUStack's runner catalogue",
             runtime=record["backend_version"],
             variant=record.get("backend_variant") or "",
+            # `CUDA_ARCHS` in its Dockerfiles, whatever the version of CUDA.
+            capability=TURING if record["backend"] == "cuda" else "",
             since=record["service_version"],
             deprecated=bool(record.get("deprecated")),
         )
@@ -98,6 +104,8 @@ def _vllm(
     since: str = "",
     before: str = "",
 ) -> CatalogueRow:
+    # vLLM 0.20.0 is the first with PyTorch 2.11.
+    newer = at_least(since, "0.20.0") or at_least(runtime, "13.0")
     return CatalogueRow(
         engine=EngineName.VLLM,
         accelerator_type=kind,
@@ -105,6 +113,7 @@ def _vllm(
         template=template,
         publisher=f"vllm's official image for {kind}",
         runtime=runtime,
+        capability=(TURING if newer else VOLTA) if kind == "cuda" else "",
         since=since,
         before=before,
     )
@@ -131,6 +140,8 @@ def _triton() -> Iterator[CatalogueRow]:
             template="nvcr.io/nvidia/tritonserver:{version}-vllm-python-py3",
             publisher="NVIDIA's official image of Triton with vLLM for cuda",
             runtime=release.cuda,
+            # As its release notes say; those of 24.12 still list Pascal, but vLLM does not.
+            capability=TURING if at_least(name, "25.01") else VOLTA,
             since=name,
             before=after,
         )
@@ -160,6 +171,7 @@ CATALOGUE: tuple[CatalogueRow, ...] = (
         publisher="sglang's official image for cuda",
         # The wheel of 0.5.23 requires flashinfer and cutlass for CUDA 13.
         runtime="13.0",
+        capability=TURING,
         since="0.5.23",
     ),
     *_triton(),
@@ -194,6 +206,11 @@ def fit(runtime: str, host: str) -> Fit:
     if version_key(runtime) <= version_key(host):
         return Fit.FITS
     return Fit.SAME_MAJOR if major(runtime) == major(host) else Fit.TOO_NEW
+
+
+def has_programs(row: CatalogueRow, family: str) -> bool:
+    """Whether a row's images have programs for a chip family, as far as both are known."""
+    return not family or at_least(family, row.capability)
 
 
 def pick_runtime(runtimes: Collection[str], host: str) -> tuple[str, Fit] | None:
@@ -240,7 +257,13 @@ def cann_variant(family: str) -> tuple[str, bool]:
     return _BY_CHIP.get(name, DEFAULT_VARIANT), name in _BY_CHIP
 
 
+OFFICIAL_REGISTRIES = frozenset(parse_reference(row.template).registry for row in CATALOGUE)
+"""Registries of the official images; empty = the runtime's default registry."""
+
 VERSION = r"(?P<version>\d+(?:\.\d+)+(?:\.?(?:a|b|rc|post|dev)\d+)*)"
+BUILD = r"(?P<version>\d+)"
+"""The version of llama.cpp, which numbers its builds."""
+
 RUNNER = rf"(?:^|.*-){{engine}}{VERSION}"
 """Tags of GPUStack's runner images, such as `cuda12.9-vllm0.18.0`."""
 
@@ -254,11 +277,17 @@ def tagged_version(reference: str, engine: EngineName) -> str:
     parsed = parse_reference(reference)
     tagged = f"{parsed.path}:{parsed.tag}"
     patterns = [
-        rf"(?:.*/)?{re.escape(row.template).replace(re.escape('{version}'), VERSION)}"
-        for row in CATALOGUE
-        if row.engine == engine and not row.only_version
+        _tag_pattern(row) for row in CATALOGUE if row.engine == engine and not row.only_version
     ]
     if parsed.path.rpartition("/")[2] == "runner":
         patterns.append(rf"[^:]*:{RUNNER.format(engine=engine.value)}")
     found = (re.fullmatch(pattern, tagged) for pattern in patterns)
     return next((match["version"] for match in found if match), "")
+
+
+def _tag_pattern(row: CatalogueRow) -> str:
+    """A pattern of the repository and tag of a row's images, in any registry or folder of one."""
+    official = parse_reference(row.template)
+    version = BUILD if row.engine == EngineName.LLAMA_CPP else VERSION
+    name = re.escape(f"{official.path}:{official.tag}")
+    return rf"(?:.*/)?{name.replace(re.escape('{version}'), version)}"

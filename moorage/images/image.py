@@ -1,13 +1,21 @@
 """The choice of the image: from the spec, else from a configured version, else the catalogue."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import Self
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.values import Origin, Value
 from moorage.common.versions import version_key
-from moorage.images.catalogue import CATALOGUE, Fit, cann_variant, pick_runtime, tagged_version
+from moorage.images.catalogue import (
+    CATALOGUE,
+    Fit,
+    cann_variant,
+    has_programs,
+    pick_runtime,
+    tagged_version,
+)
 from moorage.inventory.fleet_engines import CatalogueRow, EngineVersions
 from moorage.spec import EngineName
 from moorage.spec.image_reference import repository
@@ -34,7 +42,8 @@ class ImageQuestion(Value):
         default_version: Engine version to prefer where the spec names none.
         closed: Whether only the configured versions exist: nobody publishes images of the engine.
         runtime: Newest accelerator runtime that the host's driver runs; empty = unknown.
-        family: Chip family that the host reports, such as `Ascend910B3`.
+        family: Chip family that the host reports, such as `Ascend910B3`, or `7.0` for CUDA; empty =
+            unknown.
     """
 
     engine: EngineName
@@ -58,7 +67,9 @@ class Image(Value):
     """The result of step `image`.
 
     Attributes:
-        reference: The reference as written, such as `vllm/vllm-openai:v0.32.0`.
+        reference: The reference, such as `vllm/vllm-openai:v0.32.0`; once pinned, at the registry
+            that has it.
+        original: The reference as written, if pinning put a registry in front; else empty.
         digest: `sha256:...` in the repository; empty = unknown.
         identity: The local image id, known once the host has it.
         engine_version: Version that the reference was chosen for; empty = unknown.
@@ -71,6 +82,7 @@ class Image(Value):
     """
 
     reference: str
+    original: str = ""
     digest: str = ""
     identity: str = ""
     engine_version: str = ""
@@ -79,6 +91,11 @@ class Image(Value):
     runtime: str = ""
     newer_runtime: bool = False
     lacks: tuple[str, ...] = ()
+
+    @property
+    def as_written(self) -> str:
+        """The reference without a registry of the fleet; hosts find it in those of today."""
+        return self.original or self.reference
 
     @property
     def pinned(self) -> str:
@@ -91,6 +108,36 @@ class Image(Value):
     def portable(self) -> str:
         """The name that every host can pull: with the digest, else the reference; no local id."""
         return self.pinned if self.digest else self.reference
+
+    def without_tag(self) -> Self:
+        """The same image, named by its digest alone."""
+        named = {"reference": self.reference, "original": self.original}
+        digests = {key: f"{repository(name)}@{self.digest}" for key, name in named.items() if name}
+        return self.model_copy(update=digests)
+
+
+def common_image(there: Mapping[str, Image]) -> Image:
+    """The image of all hosts: named by its digest if each knows it, else by its local id.
+
+    Args:
+        there: The image as each host has it, by the host's name.
+
+    Raises:
+        Failure: `IMAGE_MISSING` when they have different images under one name.
+    """
+    first = next(iter(there.values()))
+    digests, ids = ({getattr(one, key) for one in there.values()} for key in ("digest", "identity"))
+    if len(digests) == 1 and first.digest:
+        return first
+    if len(ids) == 1:
+        return first.model_copy(update={"digest": ""})
+    found = ", ".join(f"{host} has {one.identity[:19]}" for host, one in there.items())
+    raise Failure(
+        Cause.IMAGE_MISSING,
+        f"{first.as_written} is built or loaded on the hosts, and differs: {found}",
+        suggestion="Copy one of them to the other hosts with `docker save | docker load`, or push"
+        " it to a registry.",
+    )
 
 
 def choose_image(question: ImageQuestion, more: Sequence[CatalogueRow] = ()) -> Image:
@@ -187,8 +234,11 @@ def _from_catalogue(question: ImageQuestion, catalogue: Sequence[CatalogueRow]) 
     offered = [row for row in rows if _is_offered(row, question)]
     if not offered:
         raise _no_image(f"{subject} is known for {architecture}")
-    runtime, fit = _runtime(question, offered, rows)
-    return _newest(question, [row for row in offered if row.runtime == runtime], fit, variant)
+    able = [row for row in offered if has_programs(row, question.family)]
+    if not able:
+        raise _no_image(_chip_too_old(question, offered, rows))
+    runtime, fit = _runtime(question, able, rows)
+    return _newest(question, [row for row in able if row.runtime == runtime], fit, variant)
 
 
 def _no_image(note: str) -> Refusal:
@@ -207,6 +257,21 @@ def _is_offered(row: CatalogueRow, question: ImageQuestion) -> bool:
     if question.version:
         return row.has(question.version)
     return not row.deprecated and (bool(row.only_version) or row.has(question.default_version))
+
+
+def _chip_too_old(
+    question: ImageQuestion, rows: Sequence[CatalogueRow], every: Sequence[CatalogueRow]
+) -> str:
+    """Why no row has programs for the host's chips, and what does; `every` as for `_runtime`."""
+    least = min((row.capability for row in rows), key=version_key)
+    older = _older(question, every)
+    other = (
+        f"ask for an `engine.version` {older}" if older else "set `engine.image` to one that has"
+    )
+    return (
+        f"{question.engine}'s images for {question.kind} have programs for compute capability"
+        f" {least} and newer, the host's accelerators have {question.family}: {other}"
+    )
 
 
 def _runtime(
@@ -231,7 +296,8 @@ def _runtime(
 def _older(question: ImageQuestion, rows: Sequence[CatalogueRow]) -> str:
     """The newest older versions with an image for the host's driver, in words; empty = none."""
     asked = version_key(question.version or question.default_version)
-    suited = [row for row in rows if pick_runtime([row.runtime], question.runtime)]
+    fitting = (row for row in rows if pick_runtime([row.runtime], question.runtime))
+    suited = [row for row in fitting if has_programs(row, question.family)]
     bounds = [row.before for row in suited if version_key(row.before) <= asked]
     if bound := max(bounds, key=version_key, default=""):
         return f"older than {bound}"

@@ -66,7 +66,9 @@ class StaticAccelerator(InputValue):
         " CUDA; it selects the image. Empty = unknown.",
     )
     family: str = Field(
-        "", description="Chip family, such as `Ascend910B3`, if images differ by it."
+        "",
+        description="Chip family, if images differ by it: such as `Ascend910B3`, or the compute"
+        " capability of an NVIDIA GPU, such as `7.0`. Empty = unknown.",
     )
     node: str | None = Field(
         None,

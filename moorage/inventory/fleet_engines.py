@@ -92,6 +92,8 @@ class CatalogueRow(Value):
         runtime: Version of the accelerator runtime in the image, such as `12.9`; empty = unknown,
             or no runtime.
         variant: Chip family that the image is built for, where a runtime has several.
+        capability: Least compute capability of an NVIDIA GPU that the image has programs for;
+            empty = any, or unknown.
         since: First engine version of the row; empty = no lower limit.
         before: First engine version after the row; empty = no upper limit.
         deprecated: Chosen only when a spec names its version.
@@ -104,6 +106,7 @@ class CatalogueRow(Value):
     publisher: str
     runtime: str = ""
     variant: str = ""
+    capability: str = ""
     since: str = ""
     before: str = ""
     deprecated: bool = False

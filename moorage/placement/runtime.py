@@ -92,12 +92,15 @@ def image_on(spec: ModelSpec, engine: EngineTraits, hardware: Hardware) -> Image
 
 
 def shared_image(spec: ModelSpec, engine: EngineTraits, places: Iterable[Hardware]) -> Image:
-    """The image of a release: that of its oldest known driver, since newer ones run it too.
+    """The image of a release: that of its oldest known driver and chip; newer ones run it too.
 
     Raises:
         Failure: `NO_IMAGE` when no image can work.
     """
-    return image_on(spec, engine, min(places, key=_age))
+    every = tuple(places)
+    families = filter(None, (place.family for place in every))
+    family = min(families, key=version_key, default="")
+    return image_on(spec, engine, min(every, key=_age)._replace(family=family))
 
 
 def _age(hardware: Hardware) -> tuple[bool, object]:

@@ -11,7 +11,13 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Refusal
 from moorage.common.values import Origin
 from moorage.images.catalogue import CATALOGUE, cann_variant, runner_rows, tagged_version
-from moorage.images.image import Image, ImageQuestion, choose_image, resolve_image
+from moorage.images.image import (
+    Image,
+    ImageQuestion,
+    choose_image,
+    common_image,
+    resolve_image,
+)
 from moorage.inventory.fleet_engines import CatalogueRow, EngineVersion, EngineVersions
 from moorage.spec import EngineName
 from tests.builders import an_image
@@ -147,6 +153,50 @@ def test_an_older_version_is_advised_where_its_image_suits_the_driver(
 ) -> None:
     asked: dict[str, Any] = {"engine": EngineName.TRITON, "default_version": "26.07"}
     assert refused(runtime=runtime, version=version, **asked).endswith(advice)
+
+
+@pytest.mark.parametrize(
+    ("family", "host", "version", "image"),
+    [
+        ("7.0", "13.0", "0.19.1", "vllm/vllm-openai:v0.19.1"),
+        ("7.0", "13.0", "0.8.5", "vllm/vllm-openai:v0.8.5"),
+        ("7.5", "13.0", "", "vllm/vllm-openai:v0.32.0"),
+        ("7.5", "12.9", "", "vllm/vllm-openai:v0.32.0-cu129"),
+        ("12.1", "13.0", "", "vllm/vllm-openai:v0.32.0"),
+        ("Hopper", "13.0", "", "vllm/vllm-openai:v0.32.0"),
+    ],
+)
+def test_the_image_has_programs_for_the_compute_capability(
+    family: str, host: str, version: str, image: str
+) -> None:
+    assert resolved(family=family, runtime=host, version=version).reference == image
+
+
+VOLTA = "have programs for compute capability 7.5 and newer, the host's accelerators have 7.0: "
+
+
+@pytest.mark.parametrize(
+    ("wish", "reason"),
+    [
+        ({"runtime": "13.0"}, f"{VOLTA}ask for an `engine.version` older than 0.20.0"),
+        ({"runtime": "12.9"}, f"{VOLTA}ask for an `engine.version` older than 0.20.0"),
+        ({"runtime": "11.8"}, f"{VOLTA}ask for an `engine.version` older than 0.9.0"),
+        ({"family": "6.1"}, "have 6.1: set `engine.image` to one that has"),
+        (
+            {"engine": EngineName.TRITON, "default_version": "26.07"},
+            f"{VOLTA}ask for an `engine.version` older than 25.01",
+        ),
+        (
+            {"engine": EngineName.SGLANG, "default_version": "0.5.23"},
+            f"{VOLTA}set `engine.image` to one that has",
+        ),
+    ],
+    ids=str,
+)
+def test_a_chip_that_is_too_old_is_refused_and_an_older_version_is_advised(
+    wish: dict[str, Any], reason: str
+) -> None:
+    assert refused(**{"family": "7.0", **wish}).endswith(reason)
 
 
 @pytest.mark.parametrize(
@@ -381,6 +431,18 @@ def test_the_tag_of_a_published_image_tells_the_version_and_no_other(
     assert chosen("cuda", image=image).engine_version == version
 
 
+@pytest.mark.parametrize("prefix", ["", "mirror.io:5000/hub/"])
+@pytest.mark.parametrize("row", CATALOGUE, ids=lambda row: f"{row.template} {row.since}")
+def test_the_tag_of_each_official_image_tells_the_version_also_behind_a_mirror(
+    row: CatalogueRow, prefix: str
+) -> None:
+    usual = {EngineName.LLAMA_CPP: "11549", EngineName.VLLM: "0.8.5"}
+    version = row.since or usual[row.engine]
+    assert tagged_version(f"{prefix}{row.reference(version)}", row.engine) == version
+    digested = f"{prefix}{row.reference(version)}@{DIGEST}"
+    assert tagged_version(digested, row.engine) == version
+
+
 MORE = runner_rows(
     [
         {
@@ -459,6 +521,11 @@ def test_the_image_of_other_hardware_is_never_taken_instead(
 )
 def test_what_is_executed_is_pinned_as_well_as_is_known(known: dict[str, str], pinned: str) -> None:
     assert an_image(reference="own.io:5000/vllm:v1", **known).pinned == pinned
+
+
+def test_one_digest_is_one_image_whatever_ids_the_stores_of_hosts_give_it() -> None:
+    there = {host: an_image(identity=f"sha256:{host}") for host in ("gpu-1", "gpu-2")}
+    assert common_image(there) == there["gpu-1"]
 
 
 def test_sglang_has_an_official_image_for_cuda() -> None:

@@ -78,6 +78,33 @@ def test_of_several_hosts_the_oldest_driver_decides(
     assert shared_image(a_spec(), VLLM, places).reference == reference
 
 
+V100, H100 = (an_accelerator(at, family=family) for at, family in enumerate(("7.0", "9.0")))
+OLD, NEW = "vllm/vllm-openai:v0.19.1", "vllm/vllm-openai:v0.19.1-cu130"
+
+
+@pytest.mark.parametrize(
+    ("used", "reference"),
+    [([(0,)], OLD), ([(1,)], NEW), ([(0, 1)], OLD), ([(1,), (0,)], OLD)],
+)
+def test_the_oldest_chip_that_a_release_uses_decides(
+    used: list[tuple[int, ...]], reference: str
+) -> None:
+    devices = [one.model_copy(update={"runtime_version": "13.0"}) for one in (V100, H100)]
+    host, spec = a_host(accelerators=devices), a_spec(engine={"version": "0.19.1"})
+    places = [hardware_of_seat(host, "cuda", indexes) for indexes in used]
+    assert shared_image(spec, VLLM, places).reference == reference
+
+
+def test_a_host_is_refused_only_if_no_chip_there_has_an_image() -> None:
+    assert image_on(a_spec(), VLLM, Hardware(a_host(accelerators=(V100, H100)), "cuda", "9.0"))
+    alone = host_of("13.0", family="7.0", name="gpu-1")
+    with pytest.raises(
+        Failure, match=r"gpu-1: .*the host's accelerators have 7\.0: ask for"
+    ) as caught:
+        propose(Subject(a_spec(), a_profile()), a_fleet(alone), ENGINES)
+    assert "older than 0.20.0" in caught.value.detail
+
+
 @pytest.mark.parametrize(
     ("one", "other", "can"),
     [

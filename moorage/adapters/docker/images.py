@@ -54,6 +54,8 @@ NO_HELPER = (
     "Install the program that `credsStore` or `credHelpers` names in ~/.docker/config.json of this"
     " machine, or remove that entry; or set an account under `registries.logins` in the fleet file."
 )
+CLASSIC_STORE = "overlay2"
+"""Usual storage driver of Docker's classic image store; no other store has one of this name."""
 
 LABEL_LACKS = "moorage.lacks"
 """Label of an image: words of `LACKABLE` for its missing parts, separated by commas."""
@@ -66,16 +68,18 @@ class LocalImage(NamedTuple):
     """An image that a daemon has.
 
     Attributes:
-        digests: Its digests in the repository of the reference; empty when it was never pulled
-            from there.
+        digests: Its digests in the repository of the reference.
         architecture: CPU architecture of the image, such as `amd64`; empty = unknown.
         lacks: The words of `LACKABLE` in its label.
+        is_pulled: Whether its digests are a registry's. With containerd's image store, and in
+            Podman, an image that was only built or loaded has digests too.
     """
 
     identity: str
     digests: tuple[str, ...] = ()
     architecture: str = ""
     lacks: tuple[str, ...] = ()
+    is_pulled: bool = False
 
 
 class PullSource(NamedTuple):
@@ -145,11 +149,14 @@ class DockerImages:
         own = familiar(repository(reference))
         labels = (attributes.get("Config") or {}).get("Labels") or {}
         known = (entry.split("@", 1) for entry in attributes.get("RepoDigests") or ())
+        digests = tuple(digest for name, digest in known if familiar(name) == own)
+        store = (attributes.get("GraphDriver") or {}).get("Name")
         return LocalImage(
             identity=str(attributes["Id"]),
-            digests=tuple(digest for name, digest in known if familiar(name) == own),
+            digests=digests,
             architecture=str(attributes.get("Architecture") or ""),
             lacks=tuple(sorted(LACKABLE.intersection(labels.get(LABEL_LACKS, "").split(",")))),
+            is_pulled=bool(digests) and store == CLASSIC_STORE,
         )
 
     def pull(

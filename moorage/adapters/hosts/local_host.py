@@ -212,6 +212,9 @@ def _describe(index: int, driver: str, cuda: int) -> Accelerator | str:
         mode = pynvml.nvmlDeviceGetComputeMode(handle)
     if mode == pynvml.NVML_COMPUTEMODE_PROHIBITED:
         return closed_to_all(index, name)
+    family = ""
+    with suppress(pynvml.NVMLError):
+        family = "{}.{}".format(*pynvml.nvmlDeviceGetCudaComputeCapability(handle))
     return Accelerator(
         type="cuda",
         index=index,
@@ -222,6 +225,7 @@ def _describe(index: int, driver: str, cuda: int) -> Accelerator | str:
         driver=driver,
         runtime_version=f"{cuda // 1000}.{cuda % 1000 // 10}",
         exclusive=mode != pynvml.NVML_COMPUTEMODE_DEFAULT,
+        family=family,
     )
 
 

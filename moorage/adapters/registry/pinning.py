@@ -16,7 +16,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.images.image import Image
 from moorage.inventory.registries import Registries
 from moorage.inventory.snapshot import HostSnapshot
-from moorage.spec.image_reference import parse_reference
+from moorage.spec.image_reference import parse_reference, repository
 
 if TYPE_CHECKING:
     from moorage.adapters.registry.connection import Credentials
@@ -24,35 +24,30 @@ if TYPE_CHECKING:
 
 UNCHECKED = "; its registry did not answer, it is taken as the host has it:"
 MOVED = "; its tag was moved since the host pulled it"
+LOCAL = "; its registry does not have it: it was built or loaded on the host"
 
 AWAY = frozenset({Cause.REGISTRY_UNAVAILABLE, Cause.REGISTRY_RATE_LIMITED})
 """Causes after which the next registry is tried; an untrusted certificate is not among them."""
+
+UNKNOWN_THERE = frozenset({Cause.IMAGE_MISSING, Cause.REGISTRY_UNAUTHORIZED})
+"""Causes for a digest that a registry lacks; Docker Hub asks for a login instead of saying so."""
 
 
 def pin_image(image: Image, host: HostSnapshot) -> Image:
     """An image with its digest, at the first of its references that has it.
 
-    The registry decides the image of a tag. An image that was built on the host, or is named by
-    digest, needs no registry. If no registry answers, the host's own copy is used, and the reason
-    says so. Call it in a thread.
+    The registry decides the image of a tag, unless it does not have the host's image at all: that
+    was built or loaded there. An image without a digest, or named by one, needs no registry. If no
+    registry answers, the host's own copy is used, and the reason says so. Call it in a thread.
 
     Raises:
         Failure: `IMAGE_MISSING`, `NO_IMAGE` for a host of another architecture, or a registry's
             failure, unless the host's daemon may still be able to pull.
     """
-    places = host.registries.places(image.reference)
-    for place in dict.fromkeys((*places, image.reference)):
-        if local := DockerImages(host.address).find(place):
-            here = _require_architecture(image, local, host).model_copy(update={"reference": place})
-            return _refresh(here, local, places, host)
-    try:
-        found = _find(places, host)
-    except Failure as failure:
-        if not _may_be_pulled(failure, host.registries, places[0]):
-            raise
-        reason = f"{image.reason}; its digest is not known: {failure.detail}"
-        return image.model_copy(update={"reference": places[0], "reason": reason})
-    return image.model_copy(update={"reference": found.reference, "digest": found.digest})
+    found = _pin(image, host)
+    if found.reference == image.reference:
+        return found
+    return found.model_copy(update={"original": image.as_written})
 
 
 def present_image(image: Image, host: HostSnapshot, wait_seconds: float) -> Image:
@@ -77,7 +72,7 @@ def pull_sources(image: Image, registries: Registries) -> tuple[PullSource, ...]
 
     An image without a digest has one source: a tag may stand for different images elsewhere.
     """
-    places = registries.places(image.reference) if image.digest else ()
+    places = registries.places(image.as_written) if image.digest else ()
     return tuple(
         PullSource(place, partial(credentials, registries, place))
         for place in dict.fromkeys((*places, image.reference))
@@ -85,24 +80,33 @@ def pull_sources(image: Image, registries: Registries) -> tuple[PullSource, ...]
 
 
 def identify_image(image: Image, host: HostSnapshot) -> Image:
-    """A pulled image with its local id and, if it was unknown, its digest.
+    """An image as a host has it, with its local id and the digest by which the host knows it.
+
+    A host that got it from an archive knows it by its local id alone. An image without a digest may
+    be another one under the same name there.
 
     Raises:
         Failure: `NO_IMAGE` when it is built for another architecture.
     """
-    local = DockerImages(host.address).find(image.pinned, by_digest=True)
+    images = DockerImages(host.address)
+    if local := images.find(image.pinned, by_digest=True):
+        digest = image.digest or next(iter(local.digests), "")
+    else:
+        name = image.identity if image.digest else image.reference
+        local, digest = images.find(name) if name else None, ""
     if local is None:
         return image
-    digest = image.digest or next(iter(local.digests), "")
     update = {"identity": local.identity, "digest": digest, "lacks": local.lacks}
     return _require_architecture(image, local, host).model_copy(update=update)
 
 
 def current_digest(image: Image, registries: Registries) -> str:
-    """The digest of an image's tag in its registry; empty = the registry does not answer."""
+    """The digest of an image's tag, as a deploy would take it; empty = no registry answers."""
     try:
-        client = _client(image.reference, registries, known=(image.digest,), attempts=1)
-        return client.find(image.reference).digest
+        return find_first(
+            registries.places(image.as_written),
+            lambda place: _client(place, registries, known=(image.digest,), attempts=1),
+        ).digest
     except Failure:
         return ""
 
@@ -118,12 +122,24 @@ def credentials(registries: Registries, place: str) -> Credentials | None:
     return Credentials(username=login.username, password=password)
 
 
-def _refresh(image: Image, local: LocalImage, places: tuple[str, ...], host: HostSnapshot) -> Image:
-    """The host's image, or the registry's image if the tag has moved to it.
+def _pin(image: Image, host: HostSnapshot) -> Image:
+    places = host.registries.places(image.reference)
+    for place in dict.fromkeys((*places, image.reference)):
+        if local := DockerImages(host.address).find(place):
+            here = _require_architecture(image, local, host).model_copy(update={"reference": place})
+            return _refresh(here, local, places, host)
+    try:
+        found = _find(places, host)
+    except Failure as failure:
+        if not _may_be_pulled(failure, host.registries, places[0]):
+            raise
+        reason = f"{image.reason}; its digest is not known: {failure.detail}"
+        return image.model_copy(update={"reference": places[0], "reason": reason})
+    return image.model_copy(update={"reference": found.reference, "digest": found.digest})
 
-    An image that the host has from elsewhere, as from before a mirror was configured, gets its
-    reference in the registry: other hosts pull it from there.
-    """
+
+def _refresh(image: Image, local: LocalImage, places: tuple[str, ...], host: HostSnapshot) -> Image:
+    """The host's image, or the registry's image if the tag has moved to it."""
     named = parse_reference(image.reference).digest
     digest = named or next(iter(local.digests), "")
     update = {"identity": local.identity, "digest": digest, "lacks": local.lacks}
@@ -131,13 +147,33 @@ def _refresh(image: Image, local: LocalImage, places: tuple[str, ...], host: Hos
     if named or not digest:
         return image
     try:
-        found = _find(places, host, known=local.digests, attempts=1)
+        return _compare(image, local, places, host)
     except Failure as failure:
         reason = f"{image.reason}{UNCHECKED} {failure.detail}"
         return image.model_copy(update={"reason": reason})
+
+
+def _compare(image: Image, local: LocalImage, places: tuple[str, ...], host: HostSnapshot) -> Image:
+    """The host's image or the registry's, by what the registry has under the tag.
+
+    An image that the host has from elsewhere, as from before a mirror was configured, gets its
+    reference in the registry: other hosts pull it from there.
+
+    Raises:
+        Failure: When the registry does not answer, or no longer has the tag of a pulled image.
+    """
+    here = image.model_copy(update={"digest": "", "reason": f"{image.reason}{LOCAL}"})
+    try:
+        found = _find(places, host, known=local.digests, attempts=1)
+    except Failure as failure:
+        if failure.cause is Cause.IMAGE_MISSING and not _is_from_registry(local, places, host):
+            return here
+        raise
     if found.digest in local.digests:
         place = image.reference if image.reference in places else found.reference
         return image.model_copy(update={"reference": place, "digest": found.digest})
+    if not _is_from_registry(local, places, host):
+        return here
     return image.model_copy(
         update={
             "reference": found.reference,
@@ -147,6 +183,26 @@ def _refresh(image: Image, local: LocalImage, places: tuple[str, ...], host: Hos
             "reason": f"{image.reason}{MOVED}",
         }
     )
+
+
+def _is_from_registry(local: LocalImage, places: tuple[str, ...], host: HostSnapshot) -> bool:
+    """Whether the host's image came from the registry: only such a tag can have moved.
+
+    Raises:
+        Failure: When the registry does not answer.
+    """
+    if local.is_pulled:
+        return True
+    for digest in local.digests:
+        named = tuple(f"{repository(place)}@{digest}" for place in places)
+        try:
+            _find(named, host, known=local.digests, attempts=1)
+        except Failure as failure:
+            if failure.cause not in UNKNOWN_THERE:
+                raise
+        else:
+            return True
+    return False
 
 
 def _find(places: tuple[str, ...], host: HostSnapshot, **options: Any) -> RegistryImage:
@@ -182,9 +238,12 @@ def _may_be_pulled(failure: Failure, registries: Registries, place: str) -> bool
 
 
 def find_first(
-    places: Sequence[str], client_for: Callable[[str], RegistryClient], architecture: str
+    places: Sequence[str], client_for: Callable[[str], RegistryClient], architecture: str = ""
 ) -> RegistryImage:
     """The image at the first of its references, preferred ones first, whose registry answers.
+
+    Args:
+        architecture: The processors that it has to be built for; empty = any.
 
     Raises:
         Failure: That of the first registry that answers; when none does, the cause of the first
@@ -199,7 +258,7 @@ def find_first(
                 raise
             failures.append(failure)
             continue
-        if found.platforms and f"linux/{architecture}" not in found.platforms:
+        if architecture and found.platforms and f"linux/{architecture}" not in found.platforms:
             built = ", ".join(found.platforms)
             detail = f"{found.reference} is built for {built}, the host is {architecture}"
             raise Failure(Cause.NO_IMAGE, detail)

@@ -48,6 +48,9 @@ NVIDIA_QUERY = (
     *("index", "uuid", "name", "memory.total", "memory.free", "memory.used", "driver_version"),
     *("mig.mode.current", "compute_mode"),
 )
+CAPABILITY = re.compile(r"^(\d+), (\d+\.\d+)$", re.MULTILINE)
+"""Index and compute capability. They are a query of their own, which old drivers do not know."""
+
 RUNTIME = re.compile(r"CUDA (?:UMD )?Version:\s*(\d+\.\d+)")
 """The newest CUDA that the driver supports, in the heading of plain `nvidia-smi`. Since driver 610
 it is the version of the driver's user-mode part (UMD)."""
@@ -62,7 +65,9 @@ EXCLUSIVE, PROHIBITED = ("Exclusive_Process", "Exclusive_Thread"), "Prohibited"
 FAULT = re.compile(r"Unknown Error|Unable to determine|GPU is lost|has failed|mismatch", re.I)
 
 
-def nvidia_found(listed: str, heading: str, topology: str, ram: tuple[int, int]) -> Found:
+def nvidia_found(
+    listed: str, heading: str, topology: str, ram: tuple[int, int], capabilities: str = ""
+) -> Found:
     """The usable accelerators in the answer to `NVIDIA_QUERY`.
 
     A device that is off the bus, reports no memory, lets in no process, or is split by MIG is a
@@ -73,8 +78,10 @@ def nvidia_found(listed: str, heading: str, topology: str, ram: tuple[int, int])
         heading: Output of plain `nvidia-smi`.
         topology: Output of `nvidia-smi topo -m`.
         ram: Total and free bytes of the host's RAM: the memory of chips that share it.
+        capabilities: Lines of index and compute capability; others are ignored.
     """
     version = RUNTIME.search(heading)
+    families = dict(CAPABILITY.findall(capabilities))
     accelerators, troubles, shared = [], [], False
     for row in _rows(listed):
         if trouble := _trouble(row):
@@ -82,8 +89,9 @@ def nvidia_found(listed: str, heading: str, topology: str, ram: tuple[int, int])
         elif "uuid" in row:
             shares = row["memory.total"] in NOT_REPORTED
             shared |= shares
+            family = families.get(row["index"], "")
             accelerators.append(
-                _accelerator(row, version[1] if version else "", ram if shares else None)
+                _accelerator(row, version[1] if version else "", family, ram if shares else None)
             )
     return Found(
         accelerators=tuple(accelerators),
@@ -140,7 +148,9 @@ def _trouble(row: dict[str, str]) -> str:
     return f"{name} does not tell its memory ({memory[0]}): it may need a reset"
 
 
-def _accelerator(row: dict[str, str], runtime: str, ram: tuple[int, int] | None) -> Accelerator:
+def _accelerator(
+    row: dict[str, str], runtime: str, family: str, ram: tuple[int, int] | None
+) -> Accelerator:
     if ram is None:
         free = int(row["memory.free"]) * MIB
         # memory.total includes the driver's reserve, which CUDA does not see.
@@ -156,4 +166,5 @@ def _accelerator(row: dict[str, str], runtime: str, ram: tuple[int, int] | None)
         driver=row["driver_version"],
         runtime_version=runtime,
         exclusive=row["compute_mode"] in EXCLUSIVE,
+        family=family,
     )

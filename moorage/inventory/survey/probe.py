@@ -48,6 +48,7 @@ section amd-driver cat /sys/module/amdgpu/version
 section ascend-nodes grep -hs '^DEVNAME=davinci[0-9]' /sys/dev/char/*/uevent
 [ -z "$NVML" ] && has nvidia-smi && {{
   section nvidia nvidia-smi --query-gpu={",".join(NVIDIA_QUERY)} --format=csv,noheader,nounits
+  section nvidia-capability nvidia-smi --query-gpu=index,compute_cap --format=csv,noheader
   section nvidia-runtime nvidia-smi
   section nvidia-topology nvidia-smi topo -m
 }}
@@ -130,7 +131,11 @@ def read_vendors(answer: str, ram: tuple[int, int], nvml: Found = NOTHING_FOUND)
     """
     sections = _sections(answer)
     nvidia = nvidia_found(
-        sections["nvidia"], sections["nvidia-runtime"], sections["nvidia-topology"], ram
+        sections["nvidia"],
+        sections["nvidia-runtime"],
+        sections["nvidia-topology"],
+        ram,
+        sections["nvidia-capability"],
     )
     if nvml.accelerators or nvidia == NOTHING_FOUND:
         nvidia = nvml

@@ -88,7 +88,7 @@ def exit_code_of(outcomes: Iterable[ActionOutcome]) -> int:
 
     A restart without its files is none: a deploy takes its place, which has its own outcome.
     """
-    return next((one.exit_code for one in outcomes if one.exit_code and not one.needs_files), 0)
+    return next((one.exit_code for one in outcomes if one.exit_code and not one.needs_deploy), 0)
 
 
 FIRST_SECONDS, LONGEST_SECONDS = 10.0, 300.0

@@ -72,7 +72,7 @@ def image_drift(release: Release, digest: str) -> tuple[Drift, ...]:
     image = release.image
     if image is None or not image.digest or digest in ("", image.digest):
         return ()
-    return (Drift(kind=DriftKind.IMAGE, what=image.reference, before=image.digest, after=digest),)
+    return (Drift(kind=DriftKind.IMAGE, what=image.as_written, before=image.digest, after=digest),)
 
 
 PASSING = {
@@ -100,7 +100,7 @@ def has_failed(release: Release, drifts: Sequence[Drift], attempt: Release) -> b
 
 def _digest_by_tag(attempt: Release, release: Release) -> str:
     """The digest that a release ran, if it took it from the tag of another; else empty."""
-    if attempt.image and release.image and attempt.image.reference == release.image.reference:
+    if attempt.image and release.image and attempt.image.as_written == release.image.as_written:
         return attempt.image.digest
     return ""
 

@@ -88,6 +88,11 @@ class Recording:
     def nvmlDeviceGetUUID(self, handle: dict[str, Any]) -> Any:
         return handle["uuid"]
 
+    def nvmlDeviceGetCudaComputeCapability(self, handle: dict[str, Any]) -> list[int]:
+        if "capability" not in handle:
+            raise self.NVMLError("Not Supported")
+        return list(handle["capability"])
+
     def nvmlDeviceGetMigMode(self, handle: dict[str, Any]) -> list[int]:
         if "mig" not in handle:
             raise self.NVMLError("Not Supported")
@@ -121,7 +126,10 @@ class Recording:
 H100 = {"name": "NVIDIA H100 80GB HBM3", "uuid": "GPU-de5c", "memory": (81559, 81079)}
 """NVML's figures of a real one without a process."""
 
-H200 = {"name": "NVIDIA H200", "uuid": "GPU-7a1c", "memory": (143771, 143164)}
+H200 = {
+    **{"name": "NVIDIA H200", "uuid": "GPU-7a1c", "memory": (143771, 143164)},
+    "capability": (9, 0),
+}
 L4 = {"name": "NVIDIA L4", "uuid": "GPU-90fe", "memory": (23034, 512)}
 
 
@@ -143,6 +151,7 @@ def test_gpus_are_described_as_their_driver_reports_them() -> None:
         memory_free=143164 * MIB,
         driver="570.124.06",
         runtime_version="12.8",
+        family="9.0",
     )
     assert (l4.index, l4.name, l4.uuid) == (1, "NVIDIA L4", "GPU-90fe")
     assert (l4.memory_total, l4.memory_free) == (23034 * MIB, 512 * MIB)

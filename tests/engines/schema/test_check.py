@@ -189,6 +189,7 @@ def test_what_stands_in_for_an_argument_is_one_of_a_version() -> None:
 
 DEFAULT = "0.32.0"
 TYPO = {"args": ["--max-modle-len 4096"]}
+TRITON = "nvcr.io/nvidia/tritonserver"
 
 
 @pytest.mark.parametrize(
@@ -202,6 +203,7 @@ TYPO = {"args": ["--max-modle-len 4096"]}
         ({"image": "acme/vllm:7"}, "0.31.0", ()),
         ({"image": "vllm/vllm-openai:v0.31.0"}, None, ("0.31.0",)),
         ({"image": "own.acme/vllm/vllm-openai:v0.31.0"}, None, ()),
+        ({"image": f"{TRITON}:26.07-vllm-python-py3", "name": "triton"}, None, ("26.07",)),
         ({"image": "acme/vllm:7", "version": "0.30.0"}, None, ("0.30.0",)),
         ({"version": "0.30.0"}, "0.31.0", ("0.30.0",)),
     ],

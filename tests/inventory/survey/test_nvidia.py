@@ -56,6 +56,26 @@ def test_the_newest_cuda_is_in_the_heading(heading: str, runtime: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("answer", "families"),
+    [
+        ("0, 9.0\n1, 12.1\n", ["9.0", "12.1"]),
+        ("1, 8.9\n", ["", "8.9"]),
+        ("0, [N/A]\n1, 7.0", ["", "7.0"]),
+        ('Field "compute_cap" is not a valid field to query.\n', ["", ""]),
+        ("", ["", ""]),
+    ],
+)
+def test_the_compute_capability_is_known_where_the_driver_reports_it(
+    answer: str, families: list[str]
+) -> None:
+    listed = "\n".join(
+        f"{index}, GPU-{index}, NVIDIA L4, 23034, 22000, 1034, 470.57, [N/A]" for index in (0, 1)
+    )
+    seen = nvidia_found(listed, HEADING, "", RAM, answer)
+    assert [one.family for one in seen.accelerators] == families
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "0, GPU-aaaa, NVIDIA GB10, [N/A], [N/A], [N/A], 580.126.09, [N/A]",

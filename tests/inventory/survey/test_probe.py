@@ -57,6 +57,7 @@ def test_a_host_has_accelerators_of_one_vendor_and_the_others_are_a_trouble() ->
             "tools": "nvidia-smi\nnpu-smi",
             "nvidia-driver": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15",
             "nvidia": "0, GPU-aaaa, NVIDIA H200, 143771, 140000, 3771, 570.86.15, Disabled",
+            "nvidia-capability": "0, 9.0",
             "nvidia-runtime": "| NVIDIA-SMI 570.86.15   CUDA Version: 12.8  |",
             "ascend": sample("npu-smi-910b4.txt"),
             "ascend-nodes": "DEVNAME=davinci1\nDEVNAME=davinci0\nDEVNAME=davinci_manager",
@@ -71,7 +72,7 @@ def test_a_host_has_accelerators_of_one_vendor_and_the_others_are_a_trouble() ->
     assert [(item.type, item.index) for item in facts.accelerators] == [("cuda", 0)]
     (trouble,) = facts.troubles
     assert trouble.startswith("cann:0, cann:1 are left out")
-    assert facts.accelerators[0].runtime_version == "12.8"
+    assert (facts.accelerators[0].runtime_version, facts.accelerators[0].family) == ("12.8", "9.0")
     assert (facts.vendors, facts.tools) == (
         {"NVIDIA": 1, "Huawei": 1},
         ("nvidia-smi", "npu-smi"),
