@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
+from functools import cache
 from typing import Any, NamedTuple
 
 from moorage.common.versions import at_least, major, version_key
@@ -257,8 +258,11 @@ def cann_variant(family: str) -> tuple[str, bool]:
     return _BY_CHIP.get(name, DEFAULT_VARIANT), name in _BY_CHIP
 
 
-OFFICIAL_REGISTRIES = frozenset(parse_reference(row.template).registry for row in CATALOGUE)
-"""Registries of the official images; empty = the runtime's default registry."""
+@cache
+def official_registries() -> frozenset[str]:
+    """Registries of the official images; empty = the runtime's default registry."""
+    return frozenset(parse_reference(row.template).registry for row in CATALOGUE)
+
 
 VERSION = r"(?P<version>\d+(?:\.\d+)+(?:\.?(?:a|b|rc|post|dev)\d+)*)"
 BUILD = r"(?P<version>\d+)"

@@ -17,7 +17,7 @@ from moorage.engines.schema.argument import (
 )
 from moorage.engines.schema.convert import Problem
 from moorage.engines.schema.reading import Reading, read
-from moorage.images.catalogue import OFFICIAL_REGISTRIES, tagged_version
+from moorage.images.catalogue import official_registries, tagged_version
 from moorage.spec import EngineName, EngineSpec, RuntimeName
 from moorage.spec.image_reference import parse_reference
 from moorage.spec.patterns import secret_option
@@ -210,7 +210,7 @@ def likely_versions(engine: EngineSpec, default: str, installed: str | None) -> 
         return (engine.version,)
     if engine.image:
         # An image of another registry may hold another version than its tag says.
-        official = parse_reference(engine.image).registry in OFFICIAL_REGISTRIES
+        official = parse_reference(engine.image).registry in official_registries()
         name = EngineName.VLLM if engine.name == EngineName.AUTO else engine.name
         version = tagged_version(engine.image, name) if official else ""
         return (version,) if version else ()
