@@ -20,6 +20,7 @@ from moorage.adapters.system.threads import in_thread, was_interrupted
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.inventory.fleet import Fleet
 from moorage.operations.history.desired import Applied
+from moorage.operations.reconcile.actions import WAITS
 from moorage.releases.release import Release
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import SERVING
@@ -86,12 +87,13 @@ async def retire_subflow(model: str) -> Applied:
 
 
 async def exit_code_of_run(state: State[Any]) -> int:
-    """The exit code of the class of a failed run's failure."""
+    """The exit code of the class of a failed run's failure; 0 = it only has to wait."""
     try:
         result = await state.aresult(raise_on_failure=False)
     except Exception as error:  # Prefect has lost it
         result = error
-    return _failed("", "", result).exit_code
+    failed = _failed("", "", result)
+    return 0 if failed.cause in WAITS else failed.exit_code
 
 
 async def _run_subflow(

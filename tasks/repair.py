@@ -12,7 +12,13 @@ from moorage.adapters.system.threads import hold_lock, in_thread
 from moorage.common.failures import Failure
 from moorage.inventory.access import machine_of
 from moorage.inventory.fleet import Fleet
-from moorage.operations.reconcile.actions import Action, ActionKind, ActionOutcome, not_before
+from moorage.operations.reconcile.actions import (
+    WAITS,
+    Action,
+    ActionKind,
+    ActionOutcome,
+    not_before,
+)
 from moorage.operations.reconcile.cluster_state import (
     ClusterState,
     ReleaseStatus,
@@ -101,7 +107,7 @@ def _failed(action: Action, failure: Failure) -> ActionOutcome:
         done=False,
         summary=f"failed: {failure}",
         cause=failure.cause,
-        exit_code=int(failure.cause.exit_code),
+        exit_code=0 if failure.cause in WAITS else int(failure.cause.exit_code),
     )
 
 

@@ -175,10 +175,10 @@ async def _wake_in_engines(row: ReleaseRow, release: Release) -> bool:
     how = ENGINES[release.plan.engine].sleep(release.spec)
     if how is None or not row.workloads or not await are_asleep(row.serving, how):
         return False
+    if how.reads_files:
+        await in_thread(require_same_files, row, release.plan)
     proven = tuple[Workload, ...]()
     try:
-        if how.reads_files:
-            await in_thread(require_same_files, row, release.plan)
         async with _sole_start(row, release):
             with step("wake") as note:
                 seconds = release.spec.readiness.deadlines.load_seconds

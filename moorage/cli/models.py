@@ -79,7 +79,8 @@ def prune_stores(
     most, age = _bytes(keep), _seconds(older_than)
     listing = _listing(fleet, host)
     chosen = to_prune(listing.chosen, keep=most, older_than=age, now=time.time())
-    removed, all_gone = _prune(listing, chosen) if yes else (chosen, True)
+    answering = not listing.silent & {store.host for store in listing.stores}
+    removed, all_gone = _prune(listing, chosen) if yes else (chosen, answering)
     _print(removed, as_json=as_json, empty="No unused model is over this limit.")
     if not as_json:
         size = human_bytes(sum(one.bytes for one in removed))

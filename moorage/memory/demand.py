@@ -14,7 +14,7 @@ from moorage.memory.engine_setup import EngineSetup, setup_on_accelerator, setup
 from moorage.memory.estimates import activation, outer_terms, step_terms
 from moorage.memory.exact import Pool, RankWeights, Scale, exact_terms, pool_for, with_states
 from moorage.memory.facts import ALIASES
-from moorage.memory.mxfp4 import kernel_of
+from moorage.memory.mxfp4 import kernel_for
 from moorage.memory.need import Batch, CpuNeed, MemoryQuery, Need, Term
 from moorage.memory.options import MemoryOptions
 from moorage.memory.refusal import caught, unknown
@@ -82,7 +82,9 @@ class MemoryModel:
         if isinstance(setup, Refusal):
             return setup
         # Accelerators with the same batch and kernels share the result.
-        kernel = kernel_of(query.device_type, query.device_name)
+        kernel = caught(lambda: kernel_for(setup.facts, query))
+        if isinstance(kernel, Refusal):
+            return kernel
         key = (setup.batch, replace(query, total=0, device_name=kernel))
         if key not in self._needs:
             self._needs[key] = caught(lambda: self._need(setup))

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from moorage.common.refusal import Refusal
 from moorage.common.units import human_bytes
@@ -13,7 +14,7 @@ from moorage.memory.kv import KVKind, keeps_states
 from moorage.memory.layer_caches import DESCRIBED_TYPES
 from moorage.memory.layers import Mixer, layer_mixers, stage_ranges
 from moorage.memory.lora import lora_bytes
-from moorage.memory.mxfp4 import doubt_of_padding, kernel_of
+from moorage.memory.mxfp4 import doubt_of_padding, kernel_for
 from moorage.memory.need import Batch, MemoryPrediction, MemoryQuery, Term
 from moorage.memory.options import MemoryOptions, MemorySettings
 from moorage.memory.predict import exact_prediction
@@ -63,13 +64,18 @@ class Scale:
         self._wanted = self._tensors if fewer is headers else Tensors(fewer)
         self._cache: dict[tuple[object, ...], RankWeights | Refusal] = {}
 
+    @cached_property
+    def _facts(self) -> Facts:
+        """The facts of the model; a refusal where its configuration says too little."""
+        return Facts(self._config)
+
     def weigh(self, query: MemoryQuery) -> RankWeights:
         """Weigh the ranks.
 
         Raises:
             Refusal: When the model cannot be split like this, or its tensors are unknown.
         """
-        kernel = kernel_of(query.device_type, query.device_name)
+        kernel = kernel_for(self._facts, query)
         key = (query.tensor, query.pipeline, query.data, query.versions, kernel)
         if key not in self._cache:
             self._cache[key] = caught(lambda: self._weigh(self._settings(query)))
@@ -84,7 +90,7 @@ class Scale:
         return EngineSetup(self._config, self._options, step, query).settings()
 
     def _weigh(self, settings: MemorySettings) -> RankWeights:
-        facts, lora = Facts(self._config), self._options.lora
+        facts, lora = self._facts, self._options.lora
         tensors = self._wanted if settings.since(WITHOUT_ABSENT_SINCE) else self._tensors
         headers, ranges = tensors.headers, stage_ranges(facts, settings)
         tensor, doubt = settings.tensor_parallel_size, "no headers"

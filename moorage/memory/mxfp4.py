@@ -12,17 +12,22 @@ from typing import NamedTuple
 
 from moorage.memory.dtypes import quantisation_method
 from moorage.memory.facts import Facts
+from moorage.memory.need import DESCRIBED, MemoryQuery
 from moorage.memory.options import ALSO_READ, MemorySettings
 
 
 class Kernel(StrEnum):
-    """Kernels of the experts; `ANY` = it is not known which."""
+    """Kernels of the experts; `ANY` and `NARROW` = it is not known which.
+
+    `NARROW` is one of an NVIDIA accelerator for which there is none of TRT-LLM.
+    """
 
     TRITON = "triton"
     MARLIN = "marlin"
     TRTLLM = "trtllm"
     CPU = "cpu"
     ANY = "any"
+    NARROW = "narrow"
 
 
 class Padding(NamedTuple):
@@ -44,11 +49,12 @@ class Padding(NamedTuple):
 
 
 PADDINGS = {
-    Kernel.TRITON: Padding(1, 64, scale_rows=256, scale_groups=4),
+    Kernel.TRITON: Padding(1, 64, scale_rows=256, scale_groups=4, bias=2),
     Kernel.MARLIN: Padding(256, 128),
     Kernel.TRTLLM: Padding(256, 256, bias=2),
     Kernel.CPU: Padding(32, 32, bias=2),
     Kernel.ANY: Padding(256, 256, bias=2),
+    Kernel.NARROW: Padding(256, 128, scale_rows=256, scale_groups=4, bias=2),
 }
 
 NARROWER_TRTLLM = Padding(256, 128, bias=2)
@@ -79,21 +85,36 @@ def kernel_of(device_type: str, device_name: str) -> Kernel:
     return next(found, Kernel.ANY) if device_type == "cuda" else Kernel.ANY
 
 
+def kernel_for(facts: Facts, query: MemoryQuery) -> str:
+    """What of an accelerator decides about the weights; empty = nothing."""
+    if quantisation_method(facts) != METHOD:
+        return ""
+    return kernel_of(query.device_type, query.device_name)
+
+
 def chosen_kernel(facts: Facts, settings: MemorySettings) -> Kernel:
-    """The kernel of the experts; `ANY` where something besides the accelerator may decide."""
+    """The kernel of the experts; `ANY` or `NARROW` where more than the accelerator may decide.
+
+    SGLang pads as Triton's kernel needs it (`mxfp4.py:Mxfp4MoEMethod.create_weights`).
+    """
+    preferred = kernel_of(settings.device_type, settings.device_name)
+    if settings.sglang and preferred is Kernel.TRITON:
+        return preferred
     decides = settings.data_parallel_size == 1 and not settings.special_kernel
     if facts.model_type == "gpt_oss" and decides and settings.since(ALSO_READ):
-        return kernel_of(settings.device_type, settings.device_name)
-    return Kernel.ANY
+        return preferred
+    return Kernel.NARROW if preferred in (Kernel.TRITON, Kernel.MARLIN) else Kernel.ANY
 
 
 def doubt_of_padding(facts: Facts, settings: MemorySettings) -> str:
     """Why the size of the experts is an estimate; empty = it is none."""
     if quantisation_method(facts) != METHOD:
         return ""
-    if chosen_kernel(facts, settings) is Kernel.ANY:
+    kernel = chosen_kernel(facts, settings)
+    if kernel in (Kernel.ANY, Kernel.NARROW):
         return "experts padded as widely as any kernel does, for it is not known which vLLM takes"
-    return "" if settings.is_read else "experts padded as in other versions of vLLM"
+    alike = kernel is not Kernel.TRTLLM or settings.as_described or settings.before(DESCRIBED)
+    return "" if settings.is_read and alike else "experts padded as in other versions of vLLM"
 
 
 def padding_factor(

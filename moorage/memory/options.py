@@ -108,8 +108,10 @@ class MemorySettings(CacheOptions):
     @property
     def is_read(self) -> bool:
         """Whether rules hold that were read in two versions, the one described and `ALSO_READ`."""
-        older = {version_key(one)[:2] for one in self.versions}
-        return self.as_described or older == {version_key(ALSO_READ)[:2]}
+        read = version_key(ALSO_READ)[:2]
+        return bool(self.versions) and all(
+            at_least(one, DESCRIBED) or version_key(one)[:2] == read for one in self.versions
+        )
 
     def since(self, first: str) -> bool:
         """Whether all versions that may run are known, and at least `first`."""

@@ -38,18 +38,12 @@ from moorage.memory.need import GroupMemory, MemoryPrediction, StageMemory
 from moorage.memory.options import MemorySettings
 from moorage.memory.refusal import consistent, rejected, rejected_if, unknown
 from moorage.memory.sglang_cache import sglang_groups
+from moorage.memory.states import STATES_WITH_PREFIXES_SINCE
 from moorage.memory.weights import Tensors, stage_weights
 from moorage.models.config import Config
 
 ONE_KIND_OF_WINDOW = ("qwen2", "qwen3")
 """Model types whose window applies to all layers or to none (`qwen2.py:Qwen2Model`)."""
-
-
-STATES_WITH_PREFIXES_SINCE = "0.27.0"
-"""First version that may cache prefixes of models with recurrent states without being told to.
-
-0.26 does not, and 0.32 does (`_set_default_chunked_prefill_and_prefix_caching_args`).
-"""
 
 
 def require_startable(facts: Facts, settings: MemorySettings) -> None:

@@ -57,7 +57,8 @@ def predict(config: dict[str, Any], **settings: Any) -> MemoryPrediction | Refus
 
 
 def caches(config: dict[str, Any], prefix: bool = True, **settings: Any) -> list[LayerCache]:
-    facts, chosen = Facts({**BASE, **config}), MemorySettings(**settings)
+    told = {"enable_prefix_caching": True if prefix else None}
+    facts, chosen = Facts({**BASE, **config}), MemorySettings(**{**told, **settings})
     return layer_caches(facts, chosen, "bfloat16", 4096, prefix)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -202,7 +203,8 @@ async def test_an_engine_that_reads_its_weights_again_wakes_only_with_those_that
     made = {"placement": PLACEMENT, "plan": plan, "profile": a_profile(), "local_files": [files]}
     release = a_release("tiny.v1", spec=a_spec(sleep_level=level), **made)
     row = a_row(release, workloads=(a_workload(),))
-    assert await sleep._wake_in_engines(row, release) is woken
+    with nullcontext() if woken else pytest.raises(Failure, match=r"the source now has none"):
+        assert await sleep._wake_in_engines(row, release)
     assert bool(calls) is woken
 
 

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 UNCHECKED = "; its registry did not answer, it is taken as the host has it:"
 MOVED = "; its tag was moved since the host pulled it"
 LOCAL = "; its registry does not have it: it was built or loaded on the host"
+OTHER = (
+    "; its registry has another image under this tag, and not the host's, which is used: to take"
+    " the registry's, remove it on the host (`docker rmi`) or name a digest"
+)
 
 AWAY = frozenset({Cause.REGISTRY_UNAVAILABLE, Cause.REGISTRY_RATE_LIMITED})
 """Causes after which the next registry is tried; an untrusted certificate is not among them."""
@@ -173,7 +177,7 @@ def _compare(image: Image, local: LocalImage, places: tuple[str, ...], host: Hos
         place = image.reference if image.reference in places else found.reference
         return image.model_copy(update={"reference": place, "digest": found.digest})
     if not _is_from_registry(local, places, host):
-        return here
+        return here.model_copy(update={"reason": f"{image.reason}{OTHER}"})
     return image.model_copy(
         update={
             "reference": found.reference,

@@ -161,6 +161,7 @@ def mirrors_of(
 def _authorities() -> str:
     """The certificates in the file that SSL_CERT_FILE names; empty = it names none to read."""
     if named := os.environ.get(CERTIFICATES):
-        with suppress(OSError, ValueError, Failure):
-            return read_whole(Path(named), LARGEST_AUTHORITIES).decode()
+        with suppress(OSError, Failure):
+            # A comment between the certificates may be in any encoding.
+            return read_whole(Path(named), LARGEST_AUTHORITIES).decode("ascii", "ignore")
     return ""

@@ -170,6 +170,8 @@ class S3Client(RemoteClient):
             answer = self._client.head_bucket(Bucket=self._bucket)
         except ClientError as error:  # also a refusal tells the region
             answer = error.response
+        except BotoCoreError:  # a host may have the model, or reach the store
+            return ""
         return str(answer["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region", ""))
 
     def _list(self) -> list[tuple[str, int, str]]:

@@ -94,7 +94,8 @@ def bring(
         try:
             return stage(mirrors)
         except Failure as failure:
-            if failure.cause is not Cause.HUB_UNAVAILABLE or not (mirrors and model.staged):
+            unserved = failure.cause is Cause.HUB_UNAVAILABLE or not delivery.mirrors
+            if not (unserved and mirrors and model.staged):
                 raise
             say(f"{host.name}: {failure.detail}; this machine sends its own copy")
         return stage(())

@@ -83,6 +83,10 @@ class ActionOutcome(Value):
         return self.action.kind == ActionKind.RESTART and self.cause is Cause.PLACE_GONE
 
 
+WAITS = frozenset({Cause.ACCELERATOR_STARTING, Cause.DEPLOY_IN_PROGRESS})
+"""Causes that pass by themselves, so that a repair which meets them has not failed."""
+
+
 def exit_code_of(outcomes: Iterable[ActionOutcome]) -> int:
     """The exit code of the first failure; 0 = none.
 

@@ -100,8 +100,8 @@ DOWN = Failure(Cause.REGISTRY_UNAVAILABLE, "down")
     [
         (False, BUILT, THEIRS, BUILT, "default"),
         (False, THEIRS, BUILT, THEIRS, f"default{pinning.MOVED}"),
-        (False, THEIRS, MISSING, "", f"default{pinning.LOCAL}"),
-        (False, THEIRS, REFUSED, "", f"default{pinning.LOCAL}"),
+        (False, THEIRS, MISSING, "", f"default{pinning.OTHER}"),
+        (False, THEIRS, REFUSED, "", f"default{pinning.OTHER}"),
         (False, THEIRS, DOWN, BUILT, f"default{pinning.UNCHECKED} down"),
         (False, MISSING, MISSING, "", f"default{pinning.LOCAL}"),
         (False, MISSING, BUILT, BUILT, f"default{pinning.UNCHECKED} no such image or tag"),
