@@ -144,28 +144,15 @@ class RemoteSource:
         commit = self._stored_commit(revision)
         if commit is None:
             commit, listed = self._list_files(revision)
-        tick = deadline(METADATA_SECONDS, f"reading the metadata of {self._client.repo}")
-        stored = self._store.manifest(commit)
-        # A complete commit does not change, and its store may be one that can only be read.
-        with nullcontext() if stored else hold(self._store.lock(commit, "metadata"), tick):
-            stored = stored or self._store.manifest(commit)
-            directory = self._store.directory(commit)
-            if stored:
-                place, manifest, weights = directory, stored, self._stored_weights(stored)
-            else:
-                place = self._store.workspace(commit)
-                manifest, weights = self._survey(wanted, commit, listed, tick)
-            description = describe(
-                place, self._layout, weights, trust_remote_code=wanted.trust_remote_code
-            )
-        if stored:
+        is_stored, manifest, weights, description = self._read(wanted, commit, listed)
+        if is_stored:
             self._store.refs.remember(revision, commit)
         return ResolvedModel(
             source=manifest.source,
             revision=commit,
             asked_revision=revision,
-            path=str(directory),
-            staged=stored is not None,
+            path=str(self._store.directory(commit)),
+            staged=is_stored,
             files=manifest.files,
             skipped=manifest.skipped,
             weights=manifest.weights,
@@ -232,6 +219,25 @@ class RemoteSource:
                 raise
             suggestion = f"It is stored here as commit {commit}: with HF_HUB_OFFLINE=1 that serves."
             raise Failure(failure.cause, failure.detail, suggestion=suggestion) from None
+
+    def _read(
+        self, wanted: Asset, commit: str, listed: tuple[ModelFile, ...]
+    ) -> tuple[bool, Manifest, list[FileWeights], dict[str, Any]]:
+        """Whether a commit is stored, its manifest, its weight headers, and what its files say."""
+        tick = deadline(METADATA_SECONDS, f"reading the metadata of {self._client.repo}")
+        stored = self._store.manifest(commit)
+        # A complete commit does not change, and its store may be one that can only be read.
+        with nullcontext() if stored else hold(self._store.lock(commit, "metadata"), tick):
+            stored = stored or self._store.manifest(commit)
+            if stored:
+                place, manifest = self._store.directory(commit), stored
+                weights = self._stored_weights(stored)
+            else:
+                place = self._store.workspace(commit)
+                manifest, weights = self._survey(wanted, commit, listed, tick)
+            trusts = wanted.trust_remote_code
+            description = describe(place, self._layout, weights, trust_remote_code=trusts)
+        return stored is not None, manifest, weights, description
 
     def _survey(
         self, wanted: Asset, commit: str, listed: tuple[ModelFile, ...], tick: Tick
