@@ -40,8 +40,8 @@ def hardware_of(host: HostSnapshot, kind: AcceleratorKind | None) -> Hardware:
         return Hardware(host, CPU)
     type, name, _, family = kind
     for item in host.accelerators:
-        if item.type == type and item.name == name and item.family == family:
-            return Hardware(host, type, family, item.runtime_version)
+        if item.type == type and item.name == name and family in ("", item.family):
+            return Hardware(host, type, item.family, item.runtime_version)
     return Hardware(host, type, family)
 
 

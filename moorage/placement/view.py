@@ -11,6 +11,7 @@ from moorage.common.units import human_bytes
 from moorage.inventory.snapshot import VENDORS, Accelerator, HostSnapshot
 from moorage.placement.fit import Room, occupied, room_of
 
+CUDA = "cuda"
 TOLERANCE = 100
 """Sizes of one product that differ by at most this fraction (1 / n) are one kind.
 
@@ -46,8 +47,11 @@ class AcceleratorKind(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def kind_of(type: str, name: str, total: int, family: str) -> AcceleratorKind:
-    """The kind with these attributes; cached, because dicts find identical objects faster."""
-    return AcceleratorKind(type, name, total, family)
+    """The kind with these attributes; cached, because dicts find identical objects faster.
+
+    The name of an NVIDIA GPU tells its family, which old drivers and fleet files leave out.
+    """
+    return AcceleratorKind(type, name, total, "" if name and type == CUDA else family)
 
 
 _facts_of_kind = attrgetter("type", "name", "memory_total", "family")

@@ -99,3 +99,13 @@ def test_what_fits_the_smallest_of_a_kind_fits_the_larger_ones_in_proportion(
     item = an_accelerator(memory_total=total, memory_free=total)
     fits = amount <= level_room(room, item, kind)
     assert not fits or bytes_on(item, kind, amount) <= room
+
+
+@pytest.mark.parametrize(("kind", "kinds"), [("cuda", 1), ("cann", 2)])
+def test_the_name_of_a_gpu_tells_its_family(kind: str, kinds: int) -> None:
+    """Old drivers and fleet files leave the capability of a GPU out."""
+    hosts = [
+        a_host(name=f"gpu-{at}", accelerators=[an_accelerator(type=kind, family=family)])
+        for at, family in enumerate(("", "9.0"))
+    ]
+    assert len({group for view in views_of(hosts) for group in view.groups}) == kinds
