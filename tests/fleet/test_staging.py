@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from docker.models.containers import Container
 
+from moorage.adapters.docker.helper import start_with_input
 from moorage.adapters.transfer import host_store
 from moorage.common.failures import Cause, Failure
 from moorage.engines.labels import LABEL_HELPER
@@ -127,14 +129,15 @@ def test_what_was_not_started_when_its_process_ends_is_not_waited_for(
 ) -> None:
     client, at_exit, left = equipped.hosts[0].daemon.client(), list[Callable[[], None]](), []
 
-    def end(*_: object) -> None:
+    def end(container: Container, job: str) -> None:
         for ending in at_exit:
             ending()
         left.append(client.containers.list(all=True))
+        start_with_input(container, job)
 
     monkeypatch.setattr("atexit.register", at_exit.append)
     monkeypatch.setattr("atexit.unregister", at_exit.remove)
-    monkeypatch.setattr(host_store, "missing_files", end)
+    monkeypatch.setattr(host_store, "start_with_input", end)
     with pytest.raises(Failure):
         stage(store_on(equipped, equipped.hosts[0]), on_hub(hub, "acme/model-1"), hub.url)
     assert (left, at_exit) == ([[]], [])
