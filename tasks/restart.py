@@ -158,13 +158,14 @@ def lease_of(release: str) -> str:
 
 
 def lock_names(*placements: Placement | None) -> tuple[str, ...]:
-    """Names of the start locks, one for each accelerator of the placements."""
+    """Names of the start locks of each accelerator of the placements."""
     names = {
-        f"start:{seat.host}:{seat.accelerator_type}:{index}"
+        f"start:{seat.host}:{seat.accelerator_type}:{one}"
         for placement in placements
         if placement
         for seat in placement.seats
-        for index in seat.accelerators
+        # Also by UUID: a driver may have given the indexes anew since.
+        for one in (*seat.accelerators, *seat.devices)
     }
     return tuple(sorted(names))
 

@@ -206,15 +206,17 @@ def require_format(engine: EngineTraits, profile: ModelProfile) -> None:
 def require_counted_ram(engine: EngineTraits, spec: ModelSpec) -> None:
     """Raise `BAD_SPEC` for options that keep an unknown amount in RAM, unless RAM is stated.
 
-    The kernel would end the engine, or its neighbours, once the host has no RAM left. The policy
-    `baseline` counts no RAM either.
+    The kernel would end the engine, or its neighbours, once the host has no RAM left. Without
+    accelerators the claim holds everything, and the policy `baseline` counts no RAM.
     """
-    if spec.placement.ram != "auto" or spec.placement.policy == Policy.BASELINE:
+    placement = spec.placement
+    counted = placement.ram != "auto" or placement.accelerators == 0
+    if counted or placement.policy == Policy.BASELINE:
         return
     for names, kept in engine.ram_options.items():
         first, *others = names.split()
         values = spec.engine.arguments.values(first, *others)
-        if values is not None and values != ("0",):
+        if values is not None and values not in (("0",), ("0.0",)):
             raise Failure(
                 Cause.BAD_SPEC,
                 f"engine.args: {first} keeps {kept} in RAM, and no rule says how much",

@@ -18,6 +18,7 @@ from moorage.placement.runtime import (
     can_share_image,
     choose_runtime,
     hardware_of,
+    image_variant,
     lacks_type,
 )
 from moorage.placement.view import HostView, narrowed, select
@@ -195,7 +196,8 @@ class Filters:
         request, other = self._request, self._request.shares_image_with
         if not other or can_share_image(request.spec, request.engine, other, hardware):
             return ""
-        return f"all replicas start from one image, which is for {other.family or other.type}"
+        kind, variant = image_variant(other)
+        return f"all replicas start from one image, which is for {variant or kind}"
 
     def _has_a_port(self, view: HostView) -> HostView:
         there = fields(view.host)

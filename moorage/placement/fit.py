@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import human_bytes
@@ -26,7 +27,8 @@ class Room:
 
     Attributes:
         memory: Bytes by accelerator, in the host's order.
-        one_kind: Whether there are accelerators, all of the same type, name, size and family.
+        one_kind: Whether there are accelerators, all with the same type, name, size and family
+            stated.
     """
 
     ram: int
@@ -114,10 +116,14 @@ def _share_one_pool(host: HostSnapshot, room: Room) -> None:
 
 def occupied(host: HostSnapshot) -> frozenset[int]:
     """Indexes of claimed accelerators that let in only one process at a time."""
-    if not host.claims or not any(item.exclusive for item in host.accelerators):
+    there = fields(host)
+    if not there["claims"] or not any(map(_is_exclusive, map(fields, there["accelerators"]))):
         return frozenset()
     held, _ = claimed_amounts(host.claims)
     return frozenset(item.index for item in host.accelerators if item.exclusive) & held.keys()
+
+
+_is_exclusive = itemgetter("exclusive")
 
 
 def occupied_note(indexes: Iterable[int]) -> str:

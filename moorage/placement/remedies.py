@@ -94,15 +94,16 @@ def remedies(trial: Trial) -> tuple[str, ...]:
 def _room_on_disks(trial: Trial) -> Iterator[str]:
     """Try the hosts with enough room in their stores."""
     needed = int(trial.request.subject.disk_bytes * DISK_MARGIN)
-    free = (view.host.disk_free for view in trial.views)
-    if not any(room is not None and room < needed for room in free):
+    rooms = {view.host.name: view.host.disk_free for view in trial.views}
+    full = {name for name, room in rooms.items() if room is not None and room < needed}
+    if not full:
         return
     hosts = (view.host.model_copy(update={"disk_free": None}) for view in trial.views)
     if seats := trial.seats(views=views_of(tuple(hosts))):
-        names = ", ".join(dict.fromkeys(seat.host for seat in seats))
+        names = ", ".join(dict.fromkeys(seat.host for seat in seats if seat.host in full))
         yield (
             f"Make room in the store of {names} (`moorage models prune`), or set its `store` to a"
-            f" larger disk: with {human_bytes(needed)} free the model fits."
+            " larger disk: then the model fits."
         )
 
 

@@ -39,9 +39,9 @@ def hardware_of(host: HostSnapshot, kind: AcceleratorKind | None) -> Hardware:
     if kind is None:
         return Hardware(host, CPU)
     type, name, _, family = kind
-    for item in host.accelerators:
-        if item.type == type and item.name == name and family in ("", item.family):
-            return Hardware(host, type, item.family, item.runtime_version)
+    for item in map(fields, fields(host)["accelerators"]):
+        if item["name"] == name and item["type"] == type and family in ("", item["family"]):
+            return Hardware(host, type, item["family"], item["runtime_version"])
     return Hardware(host, type, family)
 
 

@@ -25,7 +25,7 @@ class AcceleratorKind(NamedTuple):
     Attributes:
         name: Product name; empty = unknown.
         total: Bytes of memory, of the smallest in the fleet.
-        family: Chip family, by which images differ; empty = unknown.
+        family: Chip family, by which images differ; empty = unknown, or told by the name.
     """
 
     type: str
@@ -34,7 +34,8 @@ class AcceleratorKind(NamedTuple):
     family: str = ""
 
     def __str__(self) -> str:
-        return f"{self.name or self.family or self.type} ({human_bytes(self.total)})"
+        family = "" if self.type == CUDA else self.family
+        return f"{self.name or family or self.type} ({human_bytes(self.total)})"
 
     def is_one_of(self, wanted: tuple[str, ...]) -> bool:
         """Whether a type, vendor or name pattern with `*` matches; an empty tuple matches all."""

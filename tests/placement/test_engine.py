@@ -67,13 +67,18 @@ def test_an_option_that_keeps_an_unknown_amount_in_ram_needs_stated_ram(
         require_counted_ram(traits, a_spec(engine=wish))
     assert caught.value.cause is Cause.BAD_SPEC
     assert "`placement.ram`" in caught.value.suggestion
-    for placement in ({"ram": "32GiB"}, {"policy": "baseline"}):
+    for placement in ({"ram": "32GiB"}, {"policy": "baseline"}, {"accelerators": 0}):
         require_counted_ram(traits, a_spec(engine=wish, placement=placement))
 
 
 @pytest.mark.parametrize(
     ("engine", "argument"),
-    [("vllm", "--cpu-offload-gb 0"), ("llama.cpp", "--kv-offload"), ("llama.cpp", "-ncmoe 0")],
+    [
+        ("vllm", "--cpu-offload-gb 0.0"),
+        ("vllm", "--cpu-offload-gb 0"),
+        ("llama.cpp", "--kv-offload"),
+        ("llama.cpp", "-ncmoe 0"),
+    ],
 )
 def test_an_option_that_keeps_nothing_there_is_free(engine: str, argument: str) -> None:
     spec = a_spec(engine={"name": engine, "args": [argument]})

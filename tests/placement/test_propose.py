@@ -118,7 +118,7 @@ def test_a_host_whose_disk_is_full_leaves_the_model_to_another() -> None:
     assert "gpu-1: disk: disk of models: 8.4 GiB needed, 1.0 GiB available" in caught.value.detail
     assert caught.value.suggestion == (
         "Make room in the store of gpu-1 (`moorage models prune`), or set its `store` to a larger"
-        " disk: with 8.4 GiB free the model fits."
+        " disk: then the model fits."
     )
     away = a_host("gpu-2", unreachable="away")
     with pytest.raises(Failure) as caught:

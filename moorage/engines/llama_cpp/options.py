@@ -11,6 +11,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "--alias": ("-a",),
     "--batch-size": ("-b",),
     "--cache-ram": ("-cram",),
+    "--ctx-checkpoints": ("--swa-checkpoints", "-ctxcp"),
     "--ctx-size": ("-c",),
     "--embedding": ("--embeddings",),
     "--fit": ("-fit",),
