@@ -12,14 +12,13 @@ from moorage.engines.flags import Variable, variable
 from moorage.engines.launch import Isolation, Mount, Preparation
 from moorage.engines.request import LaunchRequest
 from moorage.images.catalogue import Fit, fit
-from moorage.inventory.devices import DeviceKind, device_kind_on, device_nodes, sees_others
+from moorage.inventory.devices import CUDA, DeviceKind, device_kind_on, device_nodes, sees_others
 from moorage.inventory.snapshot import Accelerator
 from moorage.models.source import ModelFile
 from moorage.placement.placement import CPU
 from moorage.placement.runtime import hardware_of_seat
 from moorage.spec import IpcMode, NetworkMode
 
-CUDA = "cuda"
 TAGGED = re.compile(r"cuda(\d+\.\d+)")
 
 

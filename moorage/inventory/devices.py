@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from moorage.common.values import Value
 from moorage.inventory.snapshot import Accelerator, HostSnapshot
 
+CUDA = "cuda"
+
 RENDER_NODES = "/dev/dri"
 """Directory with the nodes of all graphics devices; Docker passes on every device in it."""
 
@@ -57,7 +59,7 @@ def _driver(product: str, nodes: str) -> str:
 
 
 DEVICES: dict[str, DeviceKind] = {
-    "cuda": DeviceKind(
+    CUDA: DeviceKind(
         visibility="CUDA_VISIBLE_DEVICES",
         order=("CUDA_DEVICE_ORDER", "PCI_BUS_ID"),
         requested=True,

@@ -26,6 +26,7 @@ from moorage.spec import RuntimeName
 
 DISK_MARGIN = 1.05
 """Required free space, as a multiple of the missing bytes; staging requires the same."""
+
 HIDDEN = (
     "the host has accelerators that the survey could not list;"
     " `placement.accelerators: 0` runs the model on its processors"

@@ -8,10 +8,10 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from moorage.common.units import human_bytes
+from moorage.inventory.devices import CUDA
 from moorage.inventory.snapshot import VENDORS, Accelerator, HostSnapshot
 from moorage.placement.fit import Room, occupied, room_of
 
-CUDA = "cuda"
 TOLERANCE = 100
 """Sizes of one product that differ by at most this fraction (1 / n) are one kind.
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from moorage.adapters.sources.hub_client import HubClient
 from moorage.adapters.transfer.bring_model import job_of
-from moorage.adapters.transfer.host_store import HostStore, workspace_name
+from moorage.adapters.transfer.hand_over import workspace_name
+from moorage.adapters.transfer.host_store import HostStore
 from moorage.inventory.access import Access
 from moorage.models.source import ModelFile, ResolvedModel, WeightSummary
 from tests.fleet.fleet import FleetHost, TestFleet

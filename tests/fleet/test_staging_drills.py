@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from moorage.adapters.transfer.host_store import workspace_name
+from moorage.adapters.transfer.hand_over import workspace_name
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import Access
 from tests.e2e.conftest import container_engine, prefect_server, tiny_llama, workplace

@@ -27,13 +27,12 @@ from moorage.adapters.docker.helper import (
 )
 from moorage.adapters.sources.store import Manifest, file_record
 from moorage.adapters.transfer import bundle, lending_program
+from moorage.adapters.transfer.hand_over import Report, workspace_name
 from moorage.adapters.transfer.host_store import (
     HostStore,
-    Report,
     Staged,
     last_line,
     report_of,
-    workspace_name,
 )
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import host_port

@@ -12,8 +12,8 @@ import pytest
 import requests
 from docker.errors import APIError, NotFound
 
-from moorage.adapters.transfer import host_store
-from moorage.adapters.transfer.host_store import HostStore, parcel
+from moorage.adapters.transfer import hand_over, host_store
+from moorage.adapters.transfer.host_store import HostStore
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import Access
 from moorage.models.source import ModelFile, ResolvedModel
@@ -138,7 +138,7 @@ def test_who_still_sends_a_directory_is_waited_for(
     bring: Bring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(host_store, "POLL_SECONDS", 0.01)
-    monkeypatch.setattr(host_store, "SENT_SECONDS", 0.0)
+    monkeypatch.setattr(hand_over, "SENT_SECONDS", 0.0)
     daemon = Fed(1, 2, 3, words=PRESENT)
     assert bring(daemon, "file:///data/tiny").brought == {"hub": 5}
     assert daemon.made == 0
@@ -146,8 +146,8 @@ def test_who_still_sends_a_directory_is_waited_for(
 
 def test_who_sends_nothing_any_more_is_not(bring: Bring, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_store, "POLL_SECONDS", 0.01)
-    monkeypatch.setattr(host_store, "SENT_SECONDS", 0.0)
-    monkeypatch.setattr(host_store, "FED_SECONDS", 0.2)
+    monkeypatch.setattr(hand_over, "SENT_SECONDS", 0.0)
+    monkeypatch.setattr(hand_over, "FED_SECONDS", 0.2)
     monkeypatch.setattr(host_store, "missing_files", lambda *_: {})
     daemon = Fed(*[7] * 1000, words=PRESENT)
     remove = daemon.remove
@@ -178,7 +178,8 @@ class Receiver(OneContainer):
 @pytest.fixture
 def receiver(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Receiver, HostStore, Any]:
     daemon = Receiver()
-    monkeypatch.setattr(host_store, "connect", lambda *_: daemon)
+    for module in (host_store, hand_over):
+        monkeypatch.setattr(module, "connect", lambda *_: daemon)
     monkeypatch.setattr(host_store, "start_with_input", lambda *_: None)
     monkeypatch.setattr(host_store, "run_helper", lambda *_: f"{10 << 20}\n")
     (tmp_path / "model.safetensors").write_bytes(bytes(3 << 20))
@@ -222,33 +223,6 @@ def test_sending_a_directory_ends_at_the_deadline(
     assert (daemon.received, daemon.log) == (0, None)
 
 
-def test_a_file_that_cannot_be_read_is_no_trouble_of_the_host(tmp_path: Path) -> None:
-    model = a_model(path=str(tmp_path))
-    stream = parcel(model, ModelFile(name="tokenizer.model", size=5), "/tokenizer.model")
-    with pytest.raises(Failure, match=r"tokenizer\.model cannot be read") as caught:
-        list(stream)
-    assert caught.value.cause is Cause.SOURCE_INCOMPLETE
-
-
-@pytest.mark.parametrize("target", ["", "shared/a.gguf"])
-def test_a_link_that_was_changed_after_it_was_listed_sends_no_other_file(
-    tmp_path: Path, target: str
-) -> None:
-    root, login = tmp_path / "tiny", tmp_path / "login"
-    listed = tmp_path / (target or "tiny/a.gguf")
-    for folder in (root, listed.parent):
-        folder.mkdir(exist_ok=True)
-    listed.write_bytes(b"model")
-    file = ModelFile(name="a.gguf", size=5, target=str(listed) if target else "")
-    assert b"model" in b"".join(parcel(a_model(path=str(root)), file, "/a.gguf"))
-    login.write_bytes(b"token")
-    listed.unlink()
-    listed.symlink_to(login)
-    with pytest.raises(Failure, match="has become a link to") as caught:
-        list(parcel(a_model(path=str(root)), file, "/a.gguf"))
-    assert caught.value.cause is Cause.SOURCE_CORRUPT
-
-
 def test_a_program_that_cannot_run_says_why(bring: Bring) -> None:
     with pytest.raises(Failure, match="no attribute 'file_digest'") as caught:
         bring(OneContainer("Traceback:\nmodule 'hashlib' has no attribute 'file_digest'", code=1))
@@ -280,7 +254,7 @@ def test_a_forgotten_container_that_cannot_be_removed_is_not_tried_for_ever(
     bring: Bring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(host_store, "POLL_SECONDS", 0.01)
-    monkeypatch.setattr(host_store, "FED_SECONDS", 0.0)
+    monkeypatch.setattr(hand_over, "FED_SECONDS", 0.0)
     daemon = Fed(*[1] * 999, words=PRESENT)
     monkeypatch.setattr(daemon, "remove", lambda **_: None)
     with pytest.raises(Failure) as caught:
