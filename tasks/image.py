@@ -233,19 +233,13 @@ def lacking_image_room(placed: Placed, image: Image | None) -> tuple[str, ...]:
     engine, seats = placed.placement.engine, placed.placement.seats
     if image is None or engine not in LARGE or not any(seat.accelerators for seat in seats):
         return ()
-    lacking = (host for host in image_hosts(placed) if not _is_on(host, image))
+    lacking = (host for host in image_hosts(placed) if not image.is_among(host.images))
     return tuple(
         f"{host.name} may lack the room to pull {image.reference}: {human_bytes(free)} are free, an"
         f" image of {engine} takes up to {human_bytes(IMAGE_DISK)}"
         for host in lacking
         if (free := _disk_free(host)) is not None and free < IMAGE_DISK
     )
-
-
-def _is_on(host: HostSnapshot, image: Image) -> bool:
-    if not image.digest:
-        return image.reference in host.images
-    return any(name.endswith(f"@{image.digest}") for name in host.images)
 
 
 def _disk_free(host: HostSnapshot) -> int | None:

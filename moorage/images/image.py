@@ -1,6 +1,6 @@
 """The choice of the image: from the spec, else from a configured version, else the catalogue."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Self
 
@@ -108,6 +108,12 @@ class Image(Value):
     def portable(self) -> str:
         """The name that every host can pull: with the digest, else the reference; no local id."""
         return self.pinned if self.digest else self.reference
+
+    def is_among(self, names: Collection[str]) -> bool:
+        """Whether the image is one of a host's, by the references and digests that it has."""
+        if not self.digest:
+            return self.reference in names
+        return any(name.endswith(f"@{self.digest}") for name in names)
 
     def without_tag(self) -> Self:
         """The same image, named by its digest alone."""

@@ -545,3 +545,19 @@ def test_sglang_has_no_image_without_cuda() -> None:
     note = refused(engine=EngineName.SGLANG, kind="cpu", default_version="0.5.23")
 
     assert note == "no official image of sglang for cpu is known"
+
+
+@pytest.mark.parametrize(
+    ("digest", "there", "has"),
+    [
+        ("", "acme:1", True),
+        ("", "acme:2", False),
+        ("sha256:a", "mirror.lan/acme@sha256:a", True),
+        ("sha256:a", "acme:1", False),  # the tag may name another image there
+    ],
+)
+def test_a_host_has_an_image_by_its_digest_else_by_its_name(
+    digest: str, there: str, has: bool
+) -> None:
+    image = an_image().model_copy(update={"reference": "acme:1", "digest": digest})
+    assert image.is_among({there}) is has
