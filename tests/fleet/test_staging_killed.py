@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from docker.errors import APIError
 
-from moorage.adapters.transfer import host_store
+from moorage.adapters.transfer import hand_over, host_store
 from moorage.engines.labels import LABEL_HELPER
 from moorage.inventory.access import Access
 from moorage.inventory.model_store import model_directory
@@ -121,7 +121,7 @@ def test_whose_starter_died_before_it_began_is_not_waited_for(
     host, repo = equipped.hosts[1], REPOS[0]
     hub.push(repo, contents(1000))
     store, wanted = store_on(equipped, host), on_hub(hub, repo)
-    monkeypatch.setattr(host_store, "FED_SECONDS", 3.0)
+    monkeypatch.setattr(hand_over, "FED_SECONDS", 3.0)
     client = host.daemon.client()
     place = model_directory(str(folder(host)), wanted.source, wanted.revision)
     client.containers.create(HELPER, ["true"], name=host_store.staging_name(place))
