@@ -17,11 +17,10 @@ from moorage.placement.runtime import (
     alike,
     can_share_image,
     choose_runtime,
-    hardware_of,
     image_variant,
     lacks_type,
 )
-from moorage.placement.view import HostView, narrowed, select
+from moorage.placement.view import AcceleratorKind, Chip, HostView, kinds_of, narrowed, select
 from moorage.spec import RuntimeName
 
 DISK_MARGIN = 1.05
@@ -38,7 +37,9 @@ def filter_hosts(
 ) -> tuple[list[HostView], dict[str, Verdict]]:
     """The hosts that pass, narrowed to usable accelerators, and the verdicts on refused hosts."""
     able, refused = list(views), dict[str, Verdict]()
-    for check in Filters(request).checks:  # one filter for all hosts, faster than all for one host
+    for check in Filters(
+        request, kinds_of(views)
+    ).checks:  # one filter for all hosts, faster than all for one host
         left, able = able, []
         for view in left:
             try:
@@ -52,10 +53,10 @@ class Filters:
     """All filters, in order; the first that refuses a host names the reason.
 
     A filter returns the host, narrowed to the usable accelerators, or raises its `Refusal`. Filters
-    that do not concern the request are left out.
+    that do not concern the request are left out. `kinds` are those of all hosts.
     """
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, kinds: Iterable[AcceleratorKind]) -> None:
         self._request = request
         self._obstacles: dict[tuple[object, ...], str] = {}
         self._on_cpu = request.on_cpu
@@ -63,9 +64,9 @@ class Filters:
         self._ports = 1 + len(self._services)
         placement, port = request.spec.placement, request.spec.port
         by_rules = by_baseline_rules(request.spec)
-        # Bytes of RAM that any seat needs, by accelerator type, whatever memory it claims.
+        # Bytes of RAM that any seat needs, by kind of accelerator, whatever memory it claims.
         types = () if by_rules or self._on_cpu else request.engine.accelerator_types
-        self._ram = {kind: request.ram_for(kind, 0) for kind in types}
+        self._ram = {one: request.ram_for(one.type, 0) for one in kinds if one.type in types}
         self._disk = request.subject.disk_bytes * DISK_MARGIN
         table: tuple[tuple[bool, Callable[[HostView], HostView]], ...] = (
             (True, self._is_reachable),
@@ -139,9 +140,9 @@ class Filters:
             return self._runs_on_cpu(view)
         if len(view.groups) == 1:
             (kind,) = view.groups
-            if not self._obstacle(hardware_of(view.host, kind)):
+            if not self._obstacle(view.host, view.chips[kind]):
                 return view
-        reasons = {kind: self._obstacle(hardware_of(view.host, kind)) for kind in view.groups}
+        reasons = {kind: self._obstacle(view.host, view.chips[kind]) for kind in view.groups}
         if not any(reasons.values()):
             return view if reasons else self._runs_on_cpu(view)
         usable = {kind: room for kind, room in view.groups.items() if not reasons[kind]}
@@ -170,27 +171,27 @@ class Filters:
             )
         if view.host.hides_accelerators and not self._on_cpu:
             raise Refusal(Reason.NO_ACCELERATOR, HIDDEN)
-        if reason := self._obstacle(Hardware(view.host, CPU)):
+        if reason := self._obstacle(view.host, Chip(CPU)):
             raise Refusal(Reason.ENGINE, reason)
         return narrowed(view, {})
 
-    def _obstacle(self, hardware: Hardware) -> str:
-        """Why no runtime can run the engine on this hardware; cached for equal hardware."""
-        key = alike(hardware)  # the views keep the hosts alive, so ids in the key stay valid
+    def _obstacle(self, host: HostSnapshot, chip: Chip) -> str:
+        """Why no runtime can run the engine on a chip of a host; once for equal ones."""
+        key = alike(host, chip)  # the views keep the hosts alive, so ids in the key stay valid
         obstacle = self._obstacles.get(key)
         if obstacle is None:
-            obstacle, engine, kind = "", self._request.engine, hardware.type
-            if kind != CPU and kind not in engine.accelerator_types:
-                obstacle = f"{engine.name} does not support {kind}"
-            else:
-                try:
-                    runtime = choose_runtime(self._request.spec, engine, hardware)
-                    if runtime is RuntimeName.DOCKER:
-                        obstacle = self._other_image(hardware)
-                except Refusal as refusal:
-                    obstacle = refusal.note
-            self._obstacles[key] = obstacle
+            obstacle = self._obstacles[key] = self._find_obstacle(Hardware(host, *chip))
         return obstacle
+
+    def _find_obstacle(self, hardware: Hardware) -> str:
+        engine, kind = self._request.engine, hardware.type
+        if kind != CPU and kind not in engine.accelerator_types:
+            return f"{engine.name} does not support {kind}"
+        try:
+            runtime = choose_runtime(self._request.spec, engine, hardware)
+        except Refusal as refusal:
+            return refusal.note
+        return self._other_image(hardware) if runtime is RuntimeName.DOCKER else ""
 
     def _other_image(self, hardware: Hardware) -> str:
         """Why a container cannot start from the image of the other replicas; empty = it can."""
@@ -242,7 +243,7 @@ class Filters:
         """Keep the accelerators for which the host has the accompanying RAM."""
         if not view.groups:
             return view
-        needed = {kind: self._ram.get(kind.type, 0) for kind in view.groups}
+        needed = {kind: self._ram.get(kind, 0) for kind in view.groups}
         if max(needed.values()) <= view.room.ram:
             return view
         usable = {kind: view.groups[kind] for kind in needed if needed[kind] <= view.room.ram}

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import human_bytes
 from moorage.common.values import fields
 from moorage.inventory.claims import Claim, Resource
-from moorage.inventory.snapshot import Accelerator, HostSnapshot
+from moorage.inventory.snapshot import HostSnapshot
 
 ACCELERATOR, RAM = Resource.ACCELERATOR, Resource.RAM
 CORES, PORT = Resource.CORES, Resource.PORT
@@ -20,6 +19,9 @@ NOTHING: Amounts = {}
 
 ALL_PORTS = 2**16
 
+Facts = tuple[str, str, int, str, str]
+"""Facts of an accelerator: type, name, bytes of memory, family, and the driver's newest runtime."""
+
 
 @dataclass(slots=True)
 class Room:
@@ -27,14 +29,15 @@ class Room:
 
     Attributes:
         memory: Bytes by accelerator, in the host's order.
-        one_kind: Whether there are accelerators, all with the same type, name, size and family
-            stated.
+        only: The facts that all accelerators share; None = they differ, or there are none.
+        occupied: Indexes of accelerators that let in one process at a time, and are claimed.
     """
 
     ram: int
     cores: int
     memory: list[int]
-    one_kind: bool
+    only: Facts | None
+    occupied: tuple[int, ...]
 
 
 def room_of(host: HostSnapshot) -> Room:
@@ -47,12 +50,13 @@ def room_of(host: HostSnapshot) -> Room:
     be meant for it. Pending claims do not reduce that use.
     """
     there = fields(host)
-    held, pending = claimed_amounts(there["claims"]) if there["claims"] else (NOTHING, NOTHING)
-    total, free, reserve = there["ram_total"], there["ram_free"], there["ram_reserve"]
-    ram = _left(total, free, reserve, held.get(RAM, 0), pending.get(RAM, 0))
-    cores = max(0, there["cpus"] - held[CORES]) if CORES in held else there["cpus"]
-    memory, one_kind = _memory(there["accelerators"], there["accelerator_reserve"], held, pending)
-    room = Room(ram, cores, memory, one_kind)
+    held, pending, of_ram, cores = NOTHING, NOTHING, (0, 0), there["cpus"]
+    if there["claims"]:  # most hosts of a fleet may have none
+        held, pending = claimed_amounts(there["claims"])
+        of_ram = held.get(RAM, 0), pending.get(RAM, 0)
+        cores = max(0, cores - held.get(CORES, 0))
+    ram = _left(there["ram_total"], there["ram_free"], there["ram_reserve"], *of_ram)
+    room = Room(ram, cores, *_memory(host, held, pending))
     if there["unified_memory"]:
         _share_one_pool(host, room)
     return room
@@ -74,13 +78,17 @@ def claimed_amounts(claims: Iterable[Claim]) -> tuple[Amounts, Amounts]:
 
 
 def _memory(
-    accelerators: Iterable[Accelerator], reserve: int, held: Amounts, pending: Amounts
-) -> tuple[list[int], bool]:
-    """Bytes by accelerator, and whether they are of one kind: in one pass, as fleets are large."""
+    host: HostSnapshot, held: Amounts, pending: Amounts
+) -> tuple[list[int], Facts | None, tuple[int, ...]]:
+    """The room's `memory`, `only` and `occupied`: in one pass, as fleets are large."""
+    there = fields(host)
+    reserve = there["accelerator_reserve"]
     memory: list[int] = []
-    type = name = size = family = None
+    occupied: tuple[int, ...] = ()
+    is_less = bool(reserve or held)
+    type = name = size = family = facts = None
     kinds = 0
-    for item in map(fields, accelerators):
+    for item in map(fields, there["accelerators"]):
         total, free = item["memory_total"], item["memory_free"]
         if (
             total != size
@@ -89,14 +97,15 @@ def _memory(
             or item["type"] != type
         ):
             type, name, size, family = item["type"], item["name"], total, item["family"]
+            facts = (type, name, size, family, item["runtime_version"])
             kinds += 1
-        if reserve or (held and item["index"] in held):
+        if is_less and (reserve or item["index"] in held):
             index = item["index"]
             free = _left(total, free, reserve, held.get(index, 0), pending.get(index, 0))
             if item["exclusive"] and index in held:
-                free = 0
+                free, occupied = 0, (*occupied, index)
         memory.append(free if free < total else total)
-    return memory, kinds == 1
+    return memory, facts if kinds == 1 else None, occupied
 
 
 def _left(total: int, free: int, reserve: int, held: int, pending: int) -> int:
@@ -114,25 +123,14 @@ def _share_one_pool(host: HostSnapshot, room: Room) -> None:
     room.memory = [min(left, room.ram) for left in room.memory]
 
 
-def occupied(host: HostSnapshot) -> frozenset[int]:
-    """Indexes of claimed accelerators that let in only one process at a time."""
-    there = fields(host)
-    if not there["claims"] or not any(map(_is_exclusive, map(fields, there["accelerators"]))):
-        return frozenset()
-    held, _ = claimed_amounts(host.claims)
-    return frozenset(item.index for item in host.accelerators if item.exclusive) & held.keys()
-
-
-_is_exclusive = itemgetter("exclusive")
-
-
-def occupied_note(indexes: Iterable[int]) -> str:
+def occupied_note(indexes: Sequence[int]) -> str:
     """Why occupied accelerators have no room; empty = there are none."""
-    numbers = sorted(indexes)
-    if len(numbers) == 1:
-        return f"accelerator {numbers[0]} lets in one process at a time, and is claimed"
-    names = ", ".join(map(str, numbers))
-    return f"accelerators {names} let in one process at a time, and are claimed" if names else ""
+    if not indexes:
+        return ""
+    if len(indexes) == 1:
+        return f"accelerator {indexes[0]} lets in one process at a time, and is claimed"
+    names = ", ".join(map(str, sorted(indexes)))
+    return f"accelerators {names} let in one process at a time, and are claimed"
 
 
 def misfits(
@@ -149,14 +147,14 @@ def misfits(
         needs[key] = needs.get(key, 0) + claim.amount
     if not needs:
         return ()
-    room, closed = room_of(host), occupied(host)
+    room = room_of(host)
     memory = {i.index: left for i, left in zip(host.accelerators, room.memory, strict=True)}
     reasons = []
     for (resource, index), amount in needs.items():
         if resource == Resource.PORT:
             reasons.append(_port_misfit(host, index, amount))
             continue
-        if resource == Resource.ACCELERATOR and index in closed:
+        if resource == Resource.ACCELERATOR and index in room.occupied:
             note = _holder_note(host, resource, index)
             reasons.append("; ".join(filter(None, (occupied_note([index]), note))))
             continue

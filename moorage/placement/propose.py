@@ -148,7 +148,7 @@ def _place_replicas(
     if found[0] or request.spec.replicas == 1:
         return found
     able = filter_hosts(request, views)[0]
-    every = (hardware_of(view.host, kind) for view in able for kind in view.groups or [None])
+    every = (hardware_of(view, kind) for view in able for kind in view.groups or [None])
     there = {image_variant(hardware): hardware for hardware in every}
     if len(there) == 1:
         return found
@@ -164,20 +164,28 @@ def _place_alike(
 ) -> tuple[tuple[Seat, ...], Judge, Ranking | None]:
     """Seats for all replicas or none, on the type of accelerator that suits the first one best."""
     seats: list[Seat] = []
+    taken: tuple[Seat, ...] = ()
     judge: Judge = tuple
     first: Ranking | None = None
     for replica in range(request.spec.replicas):
+        if taken:
+            views = with_seats(views, taken)
+            request = _with_image_of(taken[0], request, views)
         taken, judge, ranking = _place_replica(request, views, replica)
         first = first or ranking
         if not taken:
             return (), judge, first
         seats += taken
-        views = with_seats(views, taken)
-        if taken[0].runtime is RuntimeName.DOCKER and not request.shares_image_with:
-            host = next(view.host for view in views if view.host.name == taken[0].host)
-            hardware = hardware_of_seat(host, taken[0].accelerator_type, taken[0].accelerators)
-            request = replace(request, shares_image_with=hardware)
     return tuple(seats), judge, first
+
+
+def _with_image_of(seat: Seat, request: Request, views: Sequence[HostView]) -> Request:
+    """The request for the replicas after the first one, which start from its image."""
+    if seat.runtime is not RuntimeName.DOCKER or request.shares_image_with:
+        return request
+    host = next(view.host for view in views if view.host.name == seat.host)
+    hardware = hardware_of_seat(host, seat.accelerator_type, seat.accelerators)
+    return replace(request, shares_image_with=hardware)
 
 
 def _place_replica(

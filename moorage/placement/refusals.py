@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from moorage.common.refusal import Reason, Refusal
-from moorage.common.values import fields
 from moorage.inventory.claims import Resource
 from moorage.placement.candidates import (
     Candidate,
@@ -15,7 +14,7 @@ from moorage.placement.candidates import (
     within_ram,
 )
 from moorage.placement.explanation import Verdict
-from moorage.placement.fit import holders, occupied, occupied_note, ram_refusal
+from moorage.placement.fit import holders, occupied_note, ram_refusal
 from moorage.placement.request import Request
 from moorage.placement.view import AcceleratorKind, HostView
 
@@ -152,10 +151,10 @@ def _refuse(
         shapes = cache.get(key)
         if shapes is None:
             shapes = cache[key] = _shapes(request, kind, len(room), taken)
-        if isinstance(shapes, Refusal):
-            verdicts.append(Verdict.of(view.host.name, shapes))
-        else:
+        if isinstance(shapes, list):
             verdicts.append(_measure(request, view, kind, room, shapes))
+        else:
+            verdicts.append(Verdict.of(view.host.name, shapes))
     if len(verdicts) == 1:
         return verdicts[0]
     return min(verdicts, key=lambda one: one.needed - one.available)
@@ -165,28 +164,29 @@ def _measure(
     request: Request, view: HostView, kind: AcceleratorKind, room: list[int], shapes: list[Shape]
 ) -> Verdict:
     """Measure the host against the shape that it misses by the least; called for many hosts."""
-    name = view.host.name
-    if request.spec.extended_kv_cache:
+    name, nearest = view.host.name, shapes[0]
+    available = room[nearest.count - 1]
+    extended, unified = request.spec.extended_kv_cache, view.host.unified_memory
+    if extended:
         claims = (shape.needed * shape.count for shape in shapes)
         least = min(request.ram_for(kind.type, claim) for claim in claims)
         if least > view.room.ram:
             return Verdict.of(name, ram_refusal(view.host, least, view.room.ram))
-    nearest, available = _nearest(request, view, kind, room, shapes)
-    there = fields(view.host)
-    note = nearest.obstacle or (occupied_note(occupied(view.host)) if there["claims"] else "")
-    if available < nearest.needed <= room[nearest.count - 1] and not there["unified_memory"]:
+    if extended or unified or len(shapes) > 1:
+        nearest, available = _nearest(request, view, kind, room, shapes)
+    if available < nearest.needed <= room[nearest.count - 1] and not unified:
         needed = request.ram_for(kind.type, nearest.needed * nearest.count)
         return Verdict.of(name, ram_refusal(view.host, needed, view.room.ram))
     return Verdict(
         name,
         # More accelerators would help, and only the shape of the model prevents that.
         Reason.PARALLELISM if nearest.obstacle else Reason.ACCELERATOR_MEMORY,
-        note,
+        nearest.obstacle or occupied_note(view.room.occupied),
         nearest.needed,
         available,
         nearest.count,
         len(room),
-        holders(view.host, Resource.ACCELERATOR) if there["claims"] else (),
+        holders(view.host, Resource.ACCELERATOR) if view.host.claims else (),
     )
 
 
@@ -194,13 +194,9 @@ def _nearest(
     request: Request, view: HostView, kind: AcceleratorKind, room: list[int], shapes: list[Shape]
 ) -> tuple[Shape, int]:
     """The shape that the host misses by the least, and the bytes available for it."""
-    limited = view.host.unified_memory or request.spec.extended_kv_cache
-    if len(shapes) == 1 and not limited:
-        return shapes[0], room[shapes[0].count - 1]
     nearest, available = shapes[0], 0
     for shape in shapes:
-        taken = room[: shape.count]
-        left = (within_ram(request, view, kind, taken) if limited else taken)[-1]
+        left = within_ram(request, view, kind, room[: shape.count])[-1]
         if shape is nearest or shape.needed - left < nearest.needed - available:
             nearest, available = shape, left
     return nearest, available
@@ -260,5 +256,5 @@ def _lack(
     if needed <= room[-1] and not view.host.unified_memory:
         return ram_refusal(view.host, request.ram_for(kind.type, needed * count), view.room.ram)
     held_by = holders(view.host, Resource.ACCELERATOR)
-    note = occupied_note(occupied(view.host))
+    note = occupied_note(view.room.occupied)
     return Refusal(Reason.ACCELERATOR_MEMORY, note, needed, available, count, there, held_by)

@@ -15,7 +15,7 @@ from moorage.inventory.devices import device_kind, process_refusal
 from moorage.inventory.snapshot import HostSnapshot, Program
 from moorage.placement.engine import EngineTraits
 from moorage.placement.placement import CPU
-from moorage.placement.view import AcceleratorKind
+from moorage.placement.view import AcceleratorKind, Chip, HostView
 from moorage.spec import ContainerSettings, EngineName, EngineSpec, ModelSpec, RuntimeName
 
 
@@ -33,16 +33,15 @@ class Hardware(NamedTuple):
     family: str = ""
     runtime: str = ""
 
+    @property
+    def chip(self) -> Chip:
+        """What it is without its host."""
+        return Chip(self.type, self.family, self.runtime)
 
-def hardware_of(host: HostSnapshot, kind: AcceleratorKind | None) -> Hardware:
+
+def hardware_of(view: HostView, kind: AcceleratorKind | None) -> Hardware:
     """The hardware of a host's accelerators of one kind; None = its processors."""
-    if kind is None:
-        return Hardware(host, CPU)
-    type, name, _, family = kind
-    for item in map(fields, fields(host)["accelerators"]):
-        if item["name"] == name and item["type"] == type and family in ("", item["family"]):
-            return Hardware(host, type, item["family"], item["runtime_version"])
-    return Hardware(host, type, family)
+    return Hardware(view.host, *view.chips[kind]) if kind else Hardware(view.host, CPU)
 
 
 def hardware_of_seat(host: HostSnapshot, type: str, accelerators: Collection[int]) -> Hardware:
@@ -195,16 +194,15 @@ def program_version(spec: EngineSpec, engine: EngineTraits, host: HostSnapshot) 
     return installed.version if installed else ""
 
 
-def alike(hardware: Hardware) -> tuple[object, ...]:
-    """A key, equal for hardware on which an engine starts the same way.
+def alike(host: HostSnapshot, chip: Chip) -> tuple[object, ...]:
+    """A key, equal for hosts and chips on which an engine starts the same way.
 
     It contains ids of objects that hosts share: callers that keep the key must keep the host.
     """
-    host, kind, family, version = hardware
     architecture, runtimes, programs, engines, catalogue = _traits(fields(host))
     engines_id = id(engines) if engines else 0
     catalogue_id = id(catalogue) if catalogue else 0
-    return kind, architecture, runtimes, programs, version, family, engines_id, catalogue_id
+    return chip, architecture, runtimes, programs, engines_id, catalogue_id
 
 
 _traits = itemgetter("architecture", "runtimes", "programs", "engines", "catalogue")
@@ -217,15 +215,14 @@ class ImagesThere:
         self._spec, self._engine = spec, engine
         self._places: dict[tuple[object, ...], tuple[HostSnapshot, frozenset[str]]] = {}
 
-    def on(self, host: HostSnapshot, kind: AcceleratorKind | None) -> bool:
+    def on(self, view: HostView, kind: AcceleratorKind | None) -> bool:
         """Whether a host has the image for a kind of accelerator; None = for its processors."""
-        if not host.images:
-            return False
-        return not host.images.isdisjoint(self._places_of(hardware_of(host, kind)))
+        images = view.host.images
+        return bool(images) and not images.isdisjoint(self._places_of(hardware_of(view, kind)))
 
     def _places_of(self, hardware: Hardware) -> frozenset[str]:
         host = hardware.host
-        key = (*alike(hardware), id(host.registries))
+        key = (*alike(host, hardware.chip), id(host.registries))
         if key not in self._places:
             places = frozenset[str]()
             with suppress(Failure):

@@ -26,12 +26,15 @@ def score_all(
 
     Terms that rate all hosts alike are computed once.
     """
+    if not candidates:
+        return []
     weights = WEIGHTS[request.spec.placement.strategy].values()
     same = _same_for_all(request, views, {rate for _, rate in weights})
+    points = _points_alone if all(len(one.views) == 1 for one in candidates) else _points
     columns = [
         [weight * same[rate]] * len(candidates)
         if rate in same
-        else _points(request, candidates, weight, rate)
+        else points(request, candidates, weight, rate)
         for weight, rate in weights
     ]
     rows = zip(*columns, strict=True)
@@ -59,12 +62,17 @@ def _same_for_all(
     return same
 
 
+def _points_alone(
+    request: Request, candidates: Sequence[Candidate], weight: float, rate: Term
+) -> list[float]:
+    """Points of one term for each candidate, all of one host: about twice as fast."""
+    return [weight * rate(request, one, one.views[0], one.rooms[0]) for one in candidates]
+
+
 def _points(
     request: Request, candidates: Sequence[Candidate], weight: float, rate: Term
 ) -> list[float]:
     """Points of one term for each candidate."""
-    if all(len(one.views) == 1 for one in candidates):
-        return [weight * rate(request, one, one.views[0], one.rooms[0]) for one in candidates]
     points = []
     for one in candidates:
         pairs = zip(one.views, one.rooms, strict=True)
@@ -109,7 +117,7 @@ def _weights_there(
 
 
 def _image_there(request: Request, candidate: Candidate, view: HostView, _room: list[int]) -> float:
-    return 1.0 if request.images.on(view.host, candidate.kind) else 0.0
+    return 1.0 if request.images.on(view, candidate.kind) else 0.0
 
 
 WEIGHTS: dict[Strategy, dict[str, tuple[float, Term]]] = {

@@ -9,7 +9,7 @@ from moorage.inventory.devices import device_kind_on
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
 from moorage.placement.candidates import Candidate
 from moorage.placement.demand import Allocation
-from moorage.placement.fit import allocatable_memory, free_ports, occupied
+from moorage.placement.fit import allocatable_memory, free_ports
 from moorage.placement.links import join_seats
 from moorage.placement.placement import Placement, Seat
 from moorage.placement.request import Request
@@ -71,7 +71,9 @@ def _cpu_seat(request: Request, candidate: Candidate, at: int, replica: int) -> 
     return Seat(
         replica=replica,
         host=host.name,
-        runtime=choose_runtime(request.spec, request.engine, hardware_of(host, None)),
+        runtime=choose_runtime(
+            request.spec, request.engine, hardware_of(candidate.views[at], None)
+        ),
         ram_bytes=allocation.bytes,
         cores=0 if cores == "auto" else cores,
         **ports_on(request, host),
@@ -93,7 +95,9 @@ def _seat(
     claimed = tuple(bytes_on(item, candidate.kind, allocation.bytes) for item in chosen)
     warning = f"; overcommitted: only {human_bytes(left)} is free, the engine may fail to start"
     over = warning if allocation.bytes > left else ""
-    runtime = choose_runtime(request.spec, request.engine, hardware_of(host, candidate.kind))
+    runtime = choose_runtime(
+        request.spec, request.engine, hardware_of(candidate.views[at], candidate.kind)
+    )
     return Seat(
         replica=replica,
         host=host.name,
@@ -138,7 +142,7 @@ def _accelerators(
     """
     view, taken, kind = candidate.views[at], candidate.rooms[at], candidate.kind
     assert kind is not None
-    keys, closed = request.listed_accelerators, occupied(view.host)
+    keys, closed = request.listed_accelerators, view.room.occupied
     listed = {index for _, host, index in keys if host == view.host.name}
     packs = request.spec.placement.strategy == Strategy.BINPACK
     usable = [

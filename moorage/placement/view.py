@@ -10,7 +10,7 @@ from typing import NamedTuple
 from moorage.common.units import human_bytes
 from moorage.inventory.devices import CUDA
 from moorage.inventory.snapshot import VENDORS, Accelerator, HostSnapshot
-from moorage.placement.fit import Room, occupied, room_of
+from moorage.placement.fit import Facts, Room, room_of
 
 TOLERANCE = 100
 """Sizes of one product that differ by at most this fraction (1 / n) are one kind.
@@ -55,8 +55,23 @@ def kind_of(type: str, name: str, total: int, family: str) -> AcceleratorKind:
     return AcceleratorKind(type, name, total, "" if name and type == CUDA else family)
 
 
-_facts_of_kind = attrgetter("type", "name", "memory_total", "family")
+class Chip(NamedTuple):
+    """What runtimes and images need to know about an accelerator.
 
+    Attributes:
+        family: Chip family; empty = unknown.
+        runtime: Newest accelerator runtime that the driver runs; empty = unknown.
+    """
+
+    type: str
+    family: str = ""
+    runtime: str = ""
+
+
+_facts_of_kind = attrgetter("type", "name", "memory_total", "family")
+_facts_of_chip = attrgetter("type", "family", "runtime_version")
+
+Chips = Mapping[AcceleratorKind, Chip]
 Smallest = Mapping[AcceleratorKind, AcceleratorKind]
 NONE: Smallest = {}
 
@@ -69,23 +84,24 @@ class HostView:
         groups: Room on each accelerator by kind, largest first; accelerators of unknown memory are
             left out.
         smallest: The kind that a slightly larger one belongs to.
+        chips: The chip of the first accelerator of each kind.
     """
 
     host: HostSnapshot
     room: Room
     groups: dict[AcceleratorKind, list[int]]
     smallest: Smallest
+    chips: Chips
 
     def kind_of(self, item: Accelerator) -> AcceleratorKind:
         """The kind of an accelerator of the host."""
-        kind = kind_of(*_facts_of_kind(item))
-        return self.smallest.get(kind, kind)
+        return _kind_in(self.smallest, item)
 
 
 def views_of(hosts: Sequence[HostSnapshot]) -> list[HostView]:
     """The views of all hosts, with sizes of one product that hardly differ as one kind."""
     views = [view_of(host) for host in hosts]
-    smallest = _smallest({kind for view in views for kind in view.groups})
+    smallest = _smallest(kinds_of(views))
     if not smallest:
         return views
     return [
@@ -94,15 +110,31 @@ def views_of(hosts: Sequence[HostSnapshot]) -> list[HostView]:
     ]
 
 
+def kinds_of(views: Iterable[HostView]) -> set[AcceleratorKind]:
+    """The kinds of accelerators that there are."""
+    return set().union(*[view.groups for view in views])  # five times as fast as a loop
+
+
 def view_of(host: HostSnapshot, smallest: Smallest = NONE) -> HostView:
     """The view of a host, with its accelerators grouped by kind."""
     room = room_of(host)
-    if smallest or not room.one_kind:
-        return HostView(host, room, _groups(host.accelerators, room.memory, smallest), smallest)
-    kind = kind_of(*_facts_of_kind(host.accelerators[0]))
+    if smallest or not room.only:
+        groups = _groups(host.accelerators, room.memory, smallest)
+        items = reversed(host.accelerators)  # of each kind the first one stays
+        chips = {_kind_in(smallest, item): Chip(*_facts_of_chip(item)) for item in items}
+        return HostView(host, room, groups, smallest, chips)
+    kind, chip = _only_kind(room.only)
     # An accelerator without a known size is left out.
     groups = {kind: sorted(room.memory, reverse=True)} if kind.total else {}
-    return HostView(host, room, groups, smallest)
+    return HostView(host, room, groups, smallest, chip)
+
+
+@lru_cache(maxsize=1024)
+def _only_kind(facts: Facts) -> tuple[AcceleratorKind, Chips]:
+    """The kind of such accelerators, and its chip, as `HostView.chips` of a host without others."""
+    type, name, total, family, runtime = facts
+    kind = kind_of(type, name, total, family)
+    return kind, {kind: Chip(type, family, runtime)}
 
 
 def level_room(room: int, item: Accelerator, kind: AcceleratorKind) -> int:
@@ -131,7 +163,7 @@ def select(view: HostView, chosen: Set[tuple[str, int]]) -> HostView:
 
 def without_occupied(view: HostView) -> HostView:
     """The same host without accelerators that let in one process at a time, and are claimed."""
-    closed = occupied(view.host)
+    closed = view.room.occupied
     if not closed:
         return view
     items = view.host.accelerators
@@ -140,7 +172,12 @@ def without_occupied(view: HostView) -> HostView:
 
 def narrowed(view: HostView, groups: dict[AcceleratorKind, list[int]]) -> HostView:
     """The same host with only these groups of accelerators."""
-    return HostView(view.host, view.room, groups, view.smallest)
+    return HostView(view.host, view.room, groups, view.smallest, view.chips)
+
+
+def _kind_in(smallest: Smallest, item: Accelerator) -> AcceleratorKind:
+    kind = kind_of(*_facts_of_kind(item))
+    return smallest.get(kind, kind)
 
 
 def _smallest(kinds: Set[AcceleratorKind]) -> dict[AcceleratorKind, AcceleratorKind]:
@@ -165,9 +202,8 @@ def _groups(
 ) -> dict[AcceleratorKind, list[int]]:
     groups: dict[AcceleratorKind, list[int]] = {}
     for item, room in zip(accelerators, memory, strict=True):
-        kind = kind_of(*_facts_of_kind(item))
+        kind = _kind_in(smallest, item)
         if kind.total:  # an accelerator without a known size is left out
-            kind = smallest.get(kind, kind)
             groups.setdefault(kind, []).append(level_room(room, item, kind))
     for rooms in groups.values():
         rooms.sort(reverse=True)

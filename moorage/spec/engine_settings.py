@@ -50,12 +50,12 @@ class VllmSettings(InputValue):
     @property
     def words(self) -> tuple[str, ...]:
         """The arguments that they stand for."""
-        compact = json.dumps(self.hf_overrides, separators=(",", ":"), sort_keys=True)
-        share = self.gpu_memory_utilization
-        return (
-            *(("--gpu-memory-utilization", f"{share:g}") if share is not None else ()),
-            *(("--hf-overrides", compact) if self.hf_overrides else ()),
-        )
+        overrides, share = self.hf_overrides, self.gpu_memory_utilization
+        words = () if share is None else ("--gpu-memory-utilization", f"{share:g}")
+        if not overrides:
+            return words
+        compact = json.dumps(overrides, separators=(",", ":"), sort_keys=True)
+        return (*words, "--hf-overrides", compact)
 
 
 class LlamaCppSettings(InputValue):

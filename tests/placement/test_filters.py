@@ -12,7 +12,7 @@ from moorage.inventory.snapshot import Accelerator, HostSnapshot, Program
 from moorage.placement.explanation import Verdict
 from moorage.placement.filters import DISK_MARGIN, filter_hosts
 from moorage.placement.request import Request
-from moorage.placement.view import AcceleratorKind, view_of
+from moorage.placement.view import view_of
 from moorage.spec import EngineName, ModelSpec
 from tests.builders import ON_CPU, a_cpu_host, a_host, a_spec, an_accelerator
 from tests.engines.planning import LLAMA_INSTALLED
@@ -282,12 +282,14 @@ def test_a_host_with_hidden_accelerators_computes_on_its_processors_only_if_told
 def test_an_image_that_is_there_is_known_by_its_reference(
     images: frozenset[str], there: bool
 ) -> None:
-    host = a_host(images=images)
-    (kind,) = view_of(host).groups
-    assert a_request().images.on(host, kind) is there
+    view = view_of(a_host(images=images))
+    (kind,) = view.groups
+    assert a_request().images.on(view, kind) is there
 
 
 def test_no_image_is_there_for_what_no_image_is_known() -> None:
     transformers = a_request(a_spec(placement=ON_CPU), engine=ENGINES[EngineName.TRANSFORMERS])
-    host = a_host(images=frozenset({"some/image:1"}))
-    assert not transformers.images.on(host, AcceleratorKind("cann", "", 0))
+    npu = an_accelerator(type="cann", name="")
+    view = view_of(a_host(images=frozenset({"some/image:1"}), accelerators=(npu,)))
+    (kind,) = view.groups
+    assert not transformers.images.on(view, kind)

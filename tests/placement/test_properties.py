@@ -17,7 +17,7 @@ from moorage.placement.filters import Filters, filter_hosts
 from moorage.placement.placement import Placement, Seat
 from moorage.placement.request import Request
 from moorage.placement.role import Role
-from moorage.placement.view import HostView, view_of
+from moorage.placement.view import kinds_of, view_of, views_of
 from moorage.spec import Distributed, Policy, Strategy
 from tests.builders import a_fleet, a_host
 from tests.placement.worlds import (
@@ -142,22 +142,23 @@ def test_one_more_free_host_never_makes_a_model_homeless(
 
 def passing(request: Request, fleet: FleetSnapshot, order: tuple[int, ...]) -> list[str]:
     """The hosts that pass the filters in this order."""
-    filters, names = Filters(request), []
-    for host in fleet.hosts:
-        view: HostView = view_of(host)
+    views = views_of(fleet.hosts)
+    filters, names = Filters(request, kinds_of(views)), []
+    for view in views:
         try:
             for at in order:
                 view = filters.checks[at](view)
         except Refusal:
             continue
-        names.append(host.name)
+        names.append(view.host.name)
     return names
 
 
 @settings(max_examples=50)
 @given(fleets, requests())
 def test_the_order_of_the_filters_does_not_matter(fleet: FleetSnapshot, request: Request) -> None:
-    orders = list(permutations(range(len(Filters(request).checks))))[:720]
+    checks = Filters(request, kinds_of(views_of(fleet.hosts))).checks
+    orders = list(permutations(range(len(checks))))[:720]
     assert len({tuple(passing(request, fleet, order)) for order in orders}) == 1
 
 

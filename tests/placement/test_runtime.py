@@ -205,9 +205,9 @@ def test_a_host_whose_driver_runs_no_image_is_refused_with_the_reason() -> None:
 def test_an_image_counts_as_there_under_the_name_of_its_registry() -> None:
     request = request_for(Subject(a_spec(), a_profile()), VLLM)
     there = frozenset({"mirror.io/vllm/vllm-openai:v0.32.0"})
-    plain = host_of(images=there)
-    mirrored = host_of(images=there, registries=Registries(default="mirror.io"))
-    (kind,) = view_of(plain).groups
+    plain = view_of(host_of(images=there))
+    mirrored = view_of(host_of(images=there, registries=Registries(default="mirror.io")))
+    (kind,) = plain.groups
     assert not request.images.on(plain, kind)
     assert request.images.on(mirrored, kind)
 
