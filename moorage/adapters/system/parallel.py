@@ -23,8 +23,11 @@ from moorage.common.units import human_seconds
 T = TypeVar("T")
 R = TypeVar("R")
 
-AT_FIRST, GROWTH_SECONDS = 16, 0.001
-"""First threads of `map_parallel`, and time without an answer after which it starts another."""
+AT_FIRST, GROWTH_SECONDS = 4, 0.001
+"""First threads of `map_parallel`, and time without an answer after which it starts another.
+
+Threads that need not wait hinder each other: 16 cost a fifth more processor time.
+"""
 
 
 def map_parallel(
