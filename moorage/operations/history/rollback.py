@@ -65,7 +65,7 @@ def rollback_target(name: str, rows: Sequence[ReleaseRow], to: str = "") -> Rele
     """The release to roll back to, of all releases of a model, newest first.
 
     `to` is an id or its prefix; empty = the latest release that ran before the one that serves or
-    sleeps, or, if none does, the latest that ran.
+    sleeps, and ran something else, or, if none does, the latest that ran.
 
     Raises:
         Failure: `CANNOT_ROLL_BACK` when it never ran, is of another model, or does not exist, or
@@ -76,12 +76,28 @@ def rollback_target(name: str, rows: Sequence[ReleaseRow], to: str = "") -> Rele
         raise Failure(Cause.UNKNOWN_RELEASE, f"no model has the name {name}")
     if to:
         return _named(name, rows, to)
-    current = next((row.number for row in rows if row.state in DEPLOYED), None)
-    earlier = (row for row in rows if current is None or row.number < current)
-    found = next(filter(_ran, earlier), None)
-    if found is None:
+    current = next((row for row in rows if row.state in DEPLOYED), None)
+    earlier = [row for row in rows if _ran(row) and (not current or row.number < current.number)]
+    if not earlier:
         raise Failure(Cause.CANNOT_ROLL_BACK, f"no earlier release of {name} ever ran")
+    # A repair deploys what served before, so going back to that would change nothing.
+    runs = current and _content(current)
+    found = next((row for row in earlier if not runs or _content(row) != runs), None)
+    if found is None:
+        same = ", ".join(row.id for row in earlier[:10])
+        detail = f"every earlier release of {name} ran what serves now: {same}"
+        raise Failure(Cause.CANNOT_ROLL_BACK, detail, suggestion="Name one with `--to`.")
     return _readable(found, Cause.CANNOT_ROLL_BACK, ANOTHER)
+
+
+def _content(row: ReleaseRow) -> object:
+    """What a release runs, wherever it is placed; None if its record cannot be read."""
+    release, plan = row.release, row.plan
+    if release is None or plan is None:
+        return None
+    image = release.image and (release.image.digest or release.image.identity)
+    sources = (release.revision, release.companions, release.pattern)
+    return release.spec_digest, sources, image, plan.engine_version
 
 
 def _named(name: str, rows: Sequence[ReleaseRow], to: str) -> Release:

@@ -27,13 +27,26 @@ from moorage.releases.release import FailureRecord, Release
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import ReleaseState
 from moorage.spec import ModelSpec
-from tests.builders import NOON, REVISION, a_host, a_model, a_placement, a_release, a_spec
+from tests.builders import (
+    NOON,
+    REVISION,
+    a_host,
+    a_model,
+    a_placement,
+    a_release,
+    a_spec,
+    an_image,
+)
 from tests.operations.history.releases import planned, ran
 
 FAILURE = FailureRecord(cause=Cause.ENGINE_EXITED, detail="exit code 1", suggestion="")
 
 
-def row(number: int, state: str = "superseded", release: Release | None = None) -> ReleaseRow:
+def row(
+    number: int, state: str = "superseded", release: Release | None = None, like: int = 0
+) -> ReleaseRow:
+    """A release that ran, with a spec of its own, or with that of the release `like`."""
+    spec = a_spec(context=512 * (like or number))
     return ReleaseRow(
         id=f"tiny.v{number}",
         model="tiny",
@@ -44,7 +57,7 @@ def row(number: int, state: str = "superseded", release: Release | None = None) 
         flow_run_id="",
         created_at=NOON,
         updated_at=NOON,
-        release=release or ran(planned(a_spec(), number)),
+        release=release or ran(planned(spec, number)),
     )
 
 
@@ -82,6 +95,15 @@ def test_the_last_two_have_records() -> None:
         last_two("tiny", [row(4), foreign(3), row(2)])
 
 
+FIRST = a_spec(context=512)
+OTHER_IMAGE = ran(planned(FIRST, 2, image=an_image(digest=f"sha256:{'cd' * 32}")))
+AUTO = a_spec(files="auto")
+Q4, Q8 = (
+    ran(planned(AUTO, at, files=FilesChoice(pattern=name, reason="", verdicts=())))
+    for at, name in enumerate(("*Q4*", "*Q8*"), 1)
+)
+
+
 @pytest.mark.parametrize(
     ("rows", "to", "found"),
     [
@@ -89,6 +111,12 @@ def test_the_last_two_have_records() -> None:
         ([failed(4), row(3, "running"), failed(2), row(1)], "", "tiny.v1"),
         ([row(2, "stopped"), row(1)], "", "tiny.v2"),
         ([row(2, "asleep"), row(1)], "", "tiny.v1"),
+        ([row(3, "running", like=2), row(2), row(1)], "", "tiny.v1"),
+        ([row(3, "running", like=2), row(2), row(1)], "tiny.v2", "tiny.v2"),
+        ([row(4, "running", like=1), failed(3), row(2), row(1)], "", "tiny.v2"),
+        ([row(3, "stopped", like=2), row(2), row(1)], "", "tiny.v3"),
+        ([row(2, "running", OTHER_IMAGE), row(1)], "", "tiny.v1"),
+        ([row(2, "running", Q8), row(1, release=Q4)], "", "tiny.v1"),
         ([row(3, "running"), row(2), row(1)], "tiny.v1", "tiny.v1"),
         (
             [foreign(3, "running"), foreign(2, "error", failure={"cause": "new"}), row(1)],
@@ -106,6 +134,7 @@ def test_the_release_to_go_back_to(rows: list[ReleaseRow], to: str, found: str) 
     ("rows", "to", "words"),
     [
         ([row(1, "running")], "", "no earlier release of tiny ever ran"),
+        ([row(2, "running", like=1), row(1)], "", r"ran what serves now: tiny\.v1"),
         ([row(2, "running"), failed(1)], "tiny.v1", "tiny.v1 never ran"),
         ([row(2, "running"), row(1)], "other.v1", "tiny has no release other.v1"),
         ([row(3, "running"), foreign(2), row(1)], "", r"wrote the record of tiny\.v2"),
