@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
+from itertools import takewhile
 from pathlib import Path
 
 from moorage.adapters.files.specs import load_specs
@@ -41,6 +42,9 @@ DECIDED = {
     OnDrift.REDEPLOY: "to redeploy",
 }
 
+MOST_TRIES = 50
+"""How many of the newest releases are asked whether an engine failed with the same changes."""
+
 
 def sole_watch(parameters: str) -> AbstractAsyncContextManager[None]:
     """Lock for being the only run of its deployment with these parameters, else raises `LockHeld`.
@@ -70,14 +74,14 @@ async def find_intents(selection: Selection, fleet: Fleet) -> list[Intent]:
         try:
             async with gate:
                 drifts = await _find_drift(spec, release, hosts, probes=probes)
-                newest = await in_thread(_newest, release) if by_policy and drifts else None
+                later = await in_thread(_later, release) if by_policy and drifts else []
         except (Failure, TimeoutError) as error:
             late = Failure(Cause.STEP_TIMEOUT, str(error))
             failure = error if isinstance(error, Failure) else late
             intent = Intent(spec=spec, release=release.id)
             return intent.model_copy(update={"failure": intent.failed(failure)})
         return intent_of(
-            release, spec, drifts, by_policy=by_policy, force=selection.force, newest=newest
+            release, spec, drifts, by_policy=by_policy, force=selection.force, later=later
         )
 
     with step("look") as note, mute_steps():
@@ -117,10 +121,11 @@ def _specs_of_files(files: str) -> dict[str, ModelSpec]:
     return {spec.name: spec for spec in load_specs([folder])}
 
 
-def _newest(release: Release) -> Release | None:
-    """The newest release of a model, if it is another one and has a record."""
-    newest = ledger().releases.newest(release.model)
-    return newest.release if newest and newest.id != release.id else None
+def _later(release: Release) -> list[Release]:
+    """The later releases of its model that have a record, newest first; at most `MOST_TRIES`."""
+    rows = ledger().releases.of_model(release.model, MOST_TRIES)
+    later = takewhile(lambda row: row.id != release.id, rows)
+    return [row.release for row in later if row.release]
 
 
 async def _find_drift(

@@ -15,8 +15,9 @@ from moorage.operations.redeploy.selection import Selection
 from moorage.releases.states import ReleaseState
 from moorage.spec import ModelSpec, OnDrift
 from tasks import redeploy_decisions
-from tasks.redeploy_decisions import ask_approval, find_intents, sole_watch
-from tests.builders import REVISION, a_spec
+from tasks.context import ledger
+from tasks.redeploy_decisions import _later, ask_approval, find_intents, sole_watch
+from tests.builders import REVISION, a_release, a_spec
 from tests.tasks.test_compare import ran
 
 pytestmark = pytest.mark.usefixtures("own_home")
@@ -76,6 +77,16 @@ async def test_a_model_that_sleeps_is_compared_and_its_engines_need_not_answer(
     [found] = await find_intents(Selection(names=("tiny",), by_policy=by_policy), Fleet())
     assert found.failure is None
     assert (found.release, found.action) == (release, OnDrift.REDEPLOY if moved else OnDrift.NEVER)
+
+
+def test_every_later_release_with_a_record_says_what_has_failed() -> None:
+    own = ledger().releases
+    serving = own.get(ran()).release
+    assert serving
+    tries = [own.begin(a_spec(), REVISION, "") for _ in range(3)]
+    for one in tries[:2]:
+        own.fail(one, "no-fit", a_release(one))
+    assert [one.id for one in _later(serving)] == [tries[1], tries[0]]
 
 
 ONE_SHOT = "run-llama-0a1b2c"

@@ -172,7 +172,7 @@ def intent_of(
     *,
     by_policy: bool,
     force: bool,
-    newest: Release | None = None,
+    later: Sequence[Release] = (),
 ) -> Intent:
     """The intent for a model.
 
@@ -183,11 +183,11 @@ def intent_of(
         spec: The spec from its file, else the recorded one.
         by_policy: Whether the model's policy decides; else any drift leads to a redeploy.
         force: Whether to deploy even without changes.
-        newest: The model's newest release, if that is a later one with a record.
+        later: The model's later releases that have a record, newest first.
     """
     action, why = OnDrift.REDEPLOY if drifts else OnDrift.NEVER, summarize(drifts)
     if by_policy:
-        action, why = _by_policy(release, spec, drifts, newest)
+        action, why = _by_policy(release, spec, drifts, later)
     if force and action != OnDrift.REDEPLOY:
         action, why = OnDrift.REDEPLOY, summarize(drifts) or "forced, though nothing has changed"
     unapplied = spec_changes(release.spec, spec) if spec.digest == release.spec_digest else ()
@@ -208,15 +208,16 @@ def intent_of(
 
 
 def _by_policy(
-    release: Release, spec: ModelSpec, drifts: Sequence[Drift], newest: Release | None
+    release: Release, spec: ModelSpec, drifts: Sequence[Drift], later: Sequence[Release]
 ) -> tuple[OnDrift, str]:
     action, why = decide(drifts, spec.redeploy)
     if action != OnDrift.REDEPLOY:
         return action, why
     if release.rolled_back_to:  # on purpose, by a person
         return OnDrift.NOTIFY, f"was rolled back to {release.rolled_back_to}; {why}"
-    if newest and newest.failure and has_failed(release, drifts, newest):
-        return OnDrift.NOTIFY, f"{newest.id} failed with it ({newest.failure.cause}); {why}"
+    for attempt in later:
+        if attempt.failure and has_failed(release, drifts, attempt):
+            return OnDrift.NOTIFY, f"{attempt.id} failed with it ({attempt.failure.cause}); {why}"
     # A registry that does not answer shows no moved image, so there may be fewer drifts now.
     declined = {drift.digest for drift in drifts} <= {*release.declined}
     if declined and (spec.redeploy.needs_approval or release.spec.redeploy.needs_approval):

@@ -46,11 +46,11 @@ def tried(failure: Cause | None = Cause.ENGINE_EXITED, **changes: Any) -> Releas
     return a_release(**{**facts, **changes})
 
 
-def by_policy(drifts: list[Drift], newest: Release | None, *, force: bool = False) -> Intent:
+def by_policy(drifts: list[Drift], *later: Release, force: bool = False) -> Intent:
     """The intent for a model whose branch is followed."""
     spec = a_spec(redeploy={"on_moved_branch": "redeploy"})
     release = a_release(spec=spec, spec_digest=spec.digest)
-    return intent_of(release, spec, drifts, by_policy=True, force=force, newest=newest)
+    return intent_of(release, spec, drifts, by_policy=True, force=force, later=later)
 
 
 class TestMoved:
@@ -158,6 +158,8 @@ class TestIntended:
         one = by_policy([a_drift()], tried(revision=OTHER))
         assert one.action == OnDrift.NOTIFY
         assert one.why.startswith("tiny.v2 failed with it (engine-exited); moved branch")
+        again = by_policy([a_drift()], tried(Cause.NO_FIT, id="tiny.v3"), tried(revision=OTHER))
+        assert again.why.startswith("tiny.v2 failed with it"), "a later try said nothing of it"
         forced = by_policy([a_drift()], tried(revision=OTHER), force=True)
         assert forced.action == OnDrift.REDEPLOY
 
@@ -176,8 +178,8 @@ class TestIntended:
     def test_a_policy_takes_what_has_not_failed(
         self, newest: dict[str, Any] | None, why: str
     ) -> None:
-        last = None if newest is None else tried(**{"revision": OTHER, **newest})
-        assert by_policy([a_drift()], last).action == OnDrift.REDEPLOY, why
+        later = [] if newest is None else [tried(**{"revision": OTHER, **newest})]
+        assert by_policy([a_drift()], *later).action == OnDrift.REDEPLOY, why
 
     def test_an_image_is_tried_again_once_its_tag_moves_on(self) -> None:
         first, second, third = (f"sha256:{digit * 64}" for digit in "123")
