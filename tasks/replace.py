@@ -56,25 +56,24 @@ async def stop_for(old: ReleaseRow, release: str) -> None:
     await run_uninterrupted(_stop_workloads, old, release, add_outcome(cause, drained.summary))
 
 
-def undo_stop(
-    row: ReleaseRow, successor: str, *, spare: bool = True, seconds: float | None = None
-) -> bool:
+def undo_stop(row: ReleaseRow, successor: str, *, seconds: float | None = None) -> bool:
     """Undo of a stop-first: restart the old release exactly as planned.
 
-    If a replica does not start, the others serve all the same; reconciling restarts it. False if no
-    restart is needed: its successor serves, or it was never stopped.
+    Leaves alone the replicas that still run, unless they were signalled to end. If a replica does
+    not start, the others serve all the same; reconciling restarts it. False if no restart is
+    needed: its successor serves, or it was never stopped.
 
     Args:
-        spare: Leave alone the replicas that still run. False restarts these, too: they were
-            signalled to end.
         seconds: How long to wait until it answers; None = the load deadline of its spec.
 
     Raises:
         Failure: When no replica could be started.
     """
-    if {ledger().releases.get(name).state for name in (successor, row.id)} & SERVING:
+    own, new = (ledger().releases.get(name) for name in (row.id, successor))
+    if {own.state, new.state} & SERVING:
         return False
     plan = down = plan_of(row)
+    spare = ENDING not in own.cause
     if spare:  # replicas with a container that is not seen running
         down = _part_of(plan, {_replica(spec) for spec in plan.containers if not _runs(spec)})
     deadlines = row.release.spec.readiness.deadlines if row.release else Deadlines()
@@ -189,7 +188,7 @@ def restore_release(row: ReleaseRow) -> None:
         if not left or left & {spec.host for spec in plan_of(row).containers}:
             raise
         tell(f"{successor} keeps its claims: {failure}")  # on other hosts; this release can serve
-    undo_stop(row, successor, spare=ENDING not in row.cause, seconds=COME_UP_SECONDS)
+    undo_stop(row, successor, seconds=COME_UP_SECONDS)
 
 
 def _stop_workloads(row: ReleaseRow, successor: str, cause: str) -> None:
@@ -218,7 +217,11 @@ def _end_superseded(release: str, outcome: str) -> None:
 def _start_replicas(
     row: ReleaseRow, plan: LaunchPlan, wait: float, *, again: bool
 ) -> dict[str, Failure]:
-    """Start replicas in turns and wait for each; returns the failure of each that failed."""
+    """Start replicas in turns and wait for each; returns the failure of each that failed.
+
+    Where one is not healthy after the wait, none starts on its accelerators while it loads: the
+    later turns are left to reconciling.
+    """
     failed: dict[str, Failure] = {}
     for part in start_groups(plan):
         started: dict[str, list[Workload]] = {}
@@ -230,10 +233,13 @@ def _start_replicas(
                 if row.release:
                     restore_image(row.release, own)
                 started[replica] = start_part(row, own)
+        loads = False
         for replica, workloads in started.items():
             with _collect_failure(failed, replica):
                 for workload in workloads:
-                    _require_healthy(workload, row, wait)
+                    loads |= not _is_healthy(workload, row, wait)
+        if loads:
+            break
     return failed
 
 
@@ -245,10 +251,10 @@ def _collect_failure(failed: dict[str, Failure], replica: str) -> Iterator[None]
         failed[replica] = failure
 
 
-def _require_healthy(workload: Workload, row: ReleaseRow, seconds: float) -> None:
+def _is_healthy(workload: Workload, row: ReleaseRow, seconds: float) -> bool:
     """Wait until a restarted workload is healthy; raises `ENGINE_EXITED` if it ends.
 
-    After the wait, an unhealthy workload is left to reconciling, which probes it.
+    False after the wait: it is left to reconciling, which probes it.
     """
     path = row.release.spec.readiness.probe.path if row.release else "/health"
     probe = Probe(phase=Phase.HEALTHY, deadline="load_seconds", method="GET", path=path)
@@ -259,11 +265,12 @@ def _require_healthy(workload: Workload, row: ReleaseRow, seconds: float) -> Non
         if not seen.running or seen.restarts:
             raise Failure(Cause.ENGINE_EXITED, f"{workload.name}: {seen.detail}")
         if seen.ready or not workload.serves:
-            return
+            return True
         answer = seen.ready is None and asyncio.run(ask(workload.endpoint, probe, POLL_SECONDS))
         if answer and answer[0] == 200:
-            return
+            return True
         time.sleep(POLL_SECONDS)
+    return False
 
 
 def _runs(spec: ContainerSpec) -> bool:

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from moorage.adapters.engines.engine_http import ask, metrics_total, read_metrics
@@ -170,8 +171,10 @@ def lock_names(*placements: Placement | None) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def probe(_action: Action, row: ReleaseRow) -> str:
-    """Check whether every replica answers, and record the result."""
+def probe(action: Action, row: ReleaseRow) -> str:
+    """Check whether every replica answers that is not known to be dead, and record the result."""
+    alive = tuple(one for one in row.workloads if one.name not in action.dead)
+    row = replace(row, workloads=alive)
     record, problems = _probe_replicas(row)
     if problems:
         wrong = "; ".join(problems.values())

@@ -151,12 +151,12 @@ def test_a_sleeper_that_its_host_refuses_to_stop_keeps_its_engines(hosts: Hosts)
     assert [one.host for one in ledger().releases.get(release).workloads] == ["gpu-2"]
 
 
-def stopping_for_another(cause: str = "") -> tuple[ReleaseRow, str]:
+def stopping_for_another(cause: str = "", plan: LaunchPlan = PLAN) -> tuple[ReleaseRow, str]:
     """A release of two replicas that stops first, and its successor, which has failed."""
     old = ledger().releases.begin(a_spec(), REVISION, "")
     ledger().claims.commit(old, PLACEMENT.claims, a_fleet(a_host()))
     ledger().releases.move(old, S.STARTING)
-    ledger().releases.take_over(a_release(old, placement=PLACEMENT, plan=PLAN))
+    ledger().releases.take_over(a_release(old, placement=PLACEMENT, plan=plan))
     new = ledger().releases.begin(a_spec(), REVISION, "run-2")
     ledger().claims.commit(new, PLACEMENT.claims, a_fleet(a_host()), instead_of=old)
     ledger().releases.move(old, ReleaseState.STOPPING, f"{SUPERSEDED} {new}, stopped first{cause}")
@@ -218,6 +218,14 @@ def test_what_was_told_to_end_by_a_flow_that_is_gone_is_started_anew_and_nothing
     assert {claim.release for claim in ledger().claims.all()} == {old.id}
 
 
+def test_the_undo_of_a_stop_that_failed_spares_nothing_that_was_told_to_end(hosts: Hosts) -> None:
+    before, new = stopping_for_another()
+    ledger().releases.explain(before.id, f"{before.cause}; {ENDING}")
+    hosts.runs = set(ALL)
+    undo_stop(before, new)
+    assert {*hosts.started} == {*hosts.stopped} == ALL
+
+
 @pytest.mark.parametrize(("away", "comes_back"), [("gpu-9", True), ("gpu-3", False)])
 def test_what_is_left_of_the_successor_on_another_host_keeps_nobody_from_serving(
     hosts: Hosts, away: str, comes_back: bool
@@ -250,13 +258,18 @@ def test_a_host_that_is_away_is_no_obstacle_where_it_has_no_room_to_make(
     assert [one.host for one in ledger().releases.get(old.id).workloads] == [away]
 
 
+@pytest.mark.parametrize(("devices", "started"), [("01", ["r0", "r1"]), ("00", ["r0"])])
 def test_an_engine_that_does_not_come_up_in_time_is_left_to_reconciling(
-    hosts: Hosts, monkeypatch: pytest.MonkeyPatch
+    hosts: Hosts, monkeypatch: pytest.MonkeyPatch, devices: str, started: list[str]
 ) -> None:
-    old, new = stopping_for_another()
+    """With what would start next to it while it loads."""
+    replicas = [container(f"r{n}", n, devices=(one,)) for n, one in enumerate(devices)]
+    plan = PLAN.model_copy(update={"containers": tuple(replicas)})
+    old, new = stopping_for_another(plan=plan)
     loading = Observation(running=True, ready=False, detail="")
     monkeypatch.setattr(hosts, "observe", lambda one: loading if one.name in hosts.runs else GONE)
     undo_stop(old, new, seconds=0)
+    assert hosts.started == started
     assert ledger().releases.get(old.id).state == S.RUNNING
 
 

@@ -108,6 +108,9 @@ class ClusterState:
         return {one.place: one for one in self.observations}
 
 
+CLOCKS = timedelta(seconds=60)
+"""How far a host's clock may be behind."""
+
 MOST_MISSED = 2
 """Unanswered probes in a row at which an engine counts as dead."""
 
@@ -210,6 +213,32 @@ class ReleaseStatus:
         if begun and self.cluster.now - begun > timedelta(seconds=allowed):
             return f"it has not answered within {allowed:g} s of its start"
         return ""
+
+    @cached_property
+    def loading_next_to_dead(self) -> tuple[str, ...]:
+        """Restarted workloads that have not answered yet, on an accelerator of a dead replica.
+
+        An engine plans with the memory that is free while it loads, so that of another replica must
+        not start then. Empty once the deadline of the restart has passed.
+        """
+        begun, plan = self.record.started_at, self.own.plan
+        if not begun or not plan or not self.dead or self.silent:
+            return ()
+        lost = {one.replica for one in self.workloads if one.name in self.dead}
+        used = {
+            (one.host, device)
+            for one in plan.containers
+            if planned_workload(one).replica in lost
+            for device in one.devices
+        }
+        return tuple(
+            one.name
+            for one in plan.containers
+            if planned_workload(one).replica not in lost
+            and used & {(one.host, device) for device in one.devices}
+            and (seen := self._observed(planned_workload(one)))
+            and seen.since > begun - CLOCKS
+        )
 
     def _observed(self, workload: Workload) -> ObservedWorkload | None:
         observation = self.cluster.observation(workload)

@@ -144,7 +144,7 @@ def _unreachable(status: ReleaseStatus) -> Action:
 
 def _restart_in_reach(status: ReleaseStatus) -> tuple[Action, ...]:
     """The restart of dead replicas of which all hosts answer, while another host is away."""
-    forbidden = status.restart.policy == WhenDead.NEVER
+    forbidden = status.restart.policy == WhenDead.NEVER or status.loading_next_to_dead
     if forbidden or not planned_workloads(status.own) or status.delayed_until:
         return ()
     away = {one.place for one in status.unreachable}
@@ -181,6 +181,9 @@ def _dead(status: ReleaseStatus) -> Action:
     if not planned_workloads(own):
         reason = f"{why}; its record has no plan to restart from: deploy {own.model} again"
         return _action(status, ActionKind.WAIT, reason)
+    if loads := status.loading_next_to_dead:
+        reason = f"{why}; {', '.join(loads)} still loads on the same accelerator"
+        return _action(status, ActionKind.PROBE, reason, dead=tuple(status.dead))
     if when := status.delayed_until:
         return _action(
             status, ActionKind.WAIT, f"{why}; start {record.attempts + 1} not before {when}"

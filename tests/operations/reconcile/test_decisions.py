@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -393,6 +394,37 @@ def test_a_dead_replica_is_started_again_while_the_host_of_another_is_away(
     release = a_standing(S.UNREACHABLE, workloads=own, planned=own)
     world = a_world(release, **{"observations": observations, **changes})
     assert [(one.kind, one.dead) for one in decide(world)] == expected
+
+
+@pytest.mark.parametrize(
+    ("devices", "began", "asked", "expected"),
+    [
+        ("00", 30, 31, "probe"),
+        ("00", 80, 31, "probe"),
+        ("00", 3600, 31, "restart"),
+        ("00", 30, 9000, "restart"),
+        ("00", 30, None, "restart"),
+        ("01", 30, 31, "restart"),
+    ],
+    ids=["loads", "a clock is behind", "served before", "too late", "answered", "another chip"],
+)
+def test_a_dead_replica_waits_for_one_that_loads_on_its_accelerator(
+    devices: str, began: float, asked: float | None, expected: str
+) -> None:
+    own = [workload().model_copy(update={"name": f"r{one}", "replica": one}) for one in (0, 1)]
+    release = a_standing(workloads=own, planned=own)
+    assert release.release
+    assert release.plan
+    chips = (
+        one.model_copy(update={"devices": (device,)})
+        for one, device in zip(release.plan.containers, devices, strict=True)
+    )
+    plan = release.plan.model_copy(update={"containers": tuple(chips)})
+    release = replace(release, release=release.release.model_copy(update={"plan": plan}))
+    there = observed(found(name="r0", since=ago(began)), dead(name="r1"))
+    started = kept(attempts=1, started_at=None if asked is None else ago(asked))
+    [action] = decide(a_world(release, observations=(there,), **started))
+    assert (action.kind, action.dead) == (expected, ("r1",))
 
 
 def test_patience_is_a_setting() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from moorage.engines.labels import LABEL_RELEASE
+from moorage.engines.labels import LABEL_RELEASE, LABEL_REPLICA
 from moorage.engines.launch import ContainerSpec
 from moorage.engines.workload import Workload
 from moorage.operations.reconcile.actions import Action, ActionKind, not_before
@@ -82,6 +82,7 @@ def a_standing(
 
 def _container(planned: Workload) -> ContainerSpec:
     labels = {**a_container().labels, LABEL_RELEASE: planned.release}
+    labels[LABEL_REPLICA] = str(planned.replica)
     place = planned.model_dump(include={"name", "host", "address", "runtime"})
     return a_container(**place, labels=labels)
 
