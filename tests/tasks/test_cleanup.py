@@ -107,8 +107,9 @@ async def test_a_release_that_cannot_be_started_keeps_its_place_and_ends_after_a
         async with sole_flow("tiny", "run"):
             states.append(ledger().releases.get(old.id).state)
     assert states == [S.STOPPING] * RestartSpec().attempts + [S.ERROR]
-    assert ledger().releases.get(old.id).cause.startswith("tiny.v2 never served; ")
-    assert "gpu-1 is away" in ledger().releases.get(old.id).cause
+    cause = ledger().releases.get(old.id).cause
+    assert cause.startswith("tiny.v2 never served; ")
+    assert cause.endswith("is away")
 
 
 @pytest.mark.parametrize("cause", sorted(OUT_OF_REACH))
