@@ -28,12 +28,12 @@ from moorage.models.profile import ModelProfile
 from moorage.placement.placement import Placed
 from moorage.readiness.smoke_test import gate_failure
 from moorage.releases.release import Release
-from moorage.releases.release_row import ReleaseRow, replaceable
+from moorage.releases.release_row import ReleaseRow
 from moorage.releases.requester import Claim
 from moorage.releases.states import ReleaseState
 from moorage.reports.form_parameters import THIS_MACHINE, FleetParameter, SpecParameter
 from tasks.acceptance import acceptance
-from tasks.compare import needs_approval, serving, sole_flow, superseded_since
+from tasks.compare import needs_approval, replaceable, serving, sole_flow, superseded_since
 from tasks.image import image_drift, pull_image
 from tasks.journal import failure_of, tell
 from tasks.launch import AcceleratorStartLock, correct, launch

@@ -24,12 +24,12 @@ from moorage.operations.redeploy.selection import Selection
 from moorage.placement.placement import Analyzed
 from moorage.policy.request import Submission
 from moorage.releases.release import Release
-from moorage.releases.release_row import ReleaseRow, replaceable
+from moorage.releases.release_row import ReleaseRow
 from moorage.reports.operations_report import changing, reconcile_summary
 from moorage.spec import ModelSpec, OnDrift
 from moorage.spec.patterns import AUTO_FILES
 from tasks.analyze import choose_files, derive, find_quantizations, lacking_room, resolve
-from tasks.compare import needs_approval, serving
+from tasks.compare import needs_approval, replaceable, serving
 from tasks.context import ledger
 from tasks.image import choose_image, image_drift, lacking_image_room
 from tasks.journal import Journal, separate_journal

@@ -142,7 +142,8 @@ async def _replace(action: Action, fleet: Fleet, *, in_place: bool = False) -> A
     if not in_place and release.follows_its_source:
         ways.append(nullcontext())
     for way in ways:
-        with decision_scope(release.id), recorded_scope(release.submission, hosts), way:
+        decided = decision_scope(release.id, spares=action.spares)
+        with decided, recorded_scope(release.submission, hosts), way:
             state = with_result(await begin())
         if state.is_completed():
             break

@@ -17,7 +17,7 @@ from tasks.image import restore_image
 from tasks.journal import tell
 from tasks.replace import abandon, restore_release
 from tasks.restart import START_LEASE_SECONDS, count_attempt, lease_accelerators, probe
-from tasks.stopping import end_release, sleep_on
+from tasks.stopping import add_outcome, end_release, sleep_on
 
 
 def recover_all(model: str, *, retires: bool = False, replaces: bool = False) -> None:
@@ -82,9 +82,7 @@ def recover(row: ReleaseRow) -> str:
     The caller holds the model's lock.
     """
     if row.state == ReleaseState.STOPPING:
-        purposes = {SUPERSEDED: ReleaseState.SUPERSEDED, ASLEEP: ReleaseState.ASLEEP}
-        found = (to for begins, to in purposes.items() if row.cause.startswith(begins))
-        end_release(row, next(found, ReleaseState.STOPPED), row.cause)
+        end_release(row, *_purpose(row))
     elif row.state == ReleaseState.WAKING:
         sleep_on(row.id, _killed(row))
     elif row.state in UNFINISHED or row.state == ReleaseState.ERROR:
@@ -96,6 +94,16 @@ def recover(row: ReleaseRow) -> str:
     if row.state == ReleaseState.ERROR:
         return f"cleaned up after {row.id}, which had failed and could not be undone then"
     return f"cleaned up after {row.id}, whose flow was interrupted while it was {row.state}"
+
+
+def _purpose(row: ReleaseRow) -> tuple[ReleaseState, str]:
+    """The state in which a release that stops ends, and its cause."""
+    if _was_stopped_in_vain(row):
+        failure = ledger().repairs.of(row.id).failure
+        return ReleaseState.ERROR, add_outcome(f"{successor_of(row)} never served", failure)
+    purposes = {SUPERSEDED: ReleaseState.SUPERSEDED, ASLEEP: ReleaseState.ASLEEP}
+    found = (to for begins, to in purposes.items() if row.cause.startswith(begins))
+    return next(found, ReleaseState.STOPPED), row.cause
 
 
 def _killed(row: ReleaseRow) -> str:
@@ -157,17 +165,22 @@ def _is_starting(error: BaseException) -> bool:
 
 
 def _can_come_back(row: ReleaseRow) -> bool:
-    """Whether it comes back, no other release has its name by now, and not all its starts failed.
+    """Whether nothing serves in its place, and not all its starts failed.
 
     Reconciling decides the same.
     """
-    if not _comes_back(row):
-        return False
-    own, spec = ledger().releases, row.release.spec.restart if row.release else RestartSpec()
-    others = own.in_states(DEPLOYED | {ReleaseState.WAKING})
+    spec = row.release.spec.restart if row.release else RestartSpec()
     record = ledger().repairs.of(row.id)
     hopeless = record.attempts >= spec.attempts and record.well_since is None
-    return not hopeless and all(one.model != row.model for one in others)
+    return not hopeless and _was_stopped_in_vain(row)
+
+
+def _was_stopped_in_vain(row: ReleaseRow) -> bool:
+    """Whether its successor never served, and no other release has its name by now."""
+    if not _comes_back(row):
+        return False
+    others = ledger().releases.in_states(DEPLOYED | {ReleaseState.WAKING})
+    return all(one.model != row.model for one in others)
 
 
 def _restore(row: ReleaseRow, *, or_end: bool) -> str:

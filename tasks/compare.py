@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 
 from moorage.adapters.engines.engine_http import ask
@@ -31,6 +31,7 @@ from tasks.journal import step, tell
 HEALTH_SECONDS = 5.0
 
 _decided: ContextVar[str] = ContextVar("decided", default="")
+_spares: ContextVar[bool] = ContextVar("spares", default=False)
 
 
 @asynccontextmanager
@@ -158,9 +159,19 @@ def mark(row: ReleaseRow, to: ReleaseState, cause: str) -> None:
             raise
 
 
-def decision_scope(release: str) -> AbstractContextManager[None]:
-    """Allow the deploys of this block only while this release is the last one that ran."""
-    return variable_scope(_decided, release)
+@contextmanager
+def decision_scope(release: str, *, spares: bool = False) -> Iterator[None]:
+    """Allow the deploys of this block only while this release is the last one that ran.
+
+    One that it `spares` is not stopped before its successor serves.
+    """
+    with variable_scope(_decided, release), variable_scope(_spares, spares):
+        yield
+
+
+def replaceable(old: ReleaseRow | None) -> str:
+    """The id of a release that may be stopped first, as its plan allows a restart; else empty."""
+    return old.id if old and old.plan and not _spares.get() else ""
 
 
 @threaded

@@ -234,7 +234,7 @@ def count_replacement(action: Action) -> Release | None:
     record = own.of(row.id)
     counted = {
         "elsewhere": record.elsewhere + 1,
-        "not_before": not_before(now, record.attempts + 1),
+        "not_before": not_before(now, record.attempts + record.elsewhere + 1),
         "failure": action.reason,
     }
     own.keep(record.model_copy(update=counted))

@@ -101,11 +101,6 @@ def successor_of(row: ReleaseRow) -> str:
     return row.cause.removeprefix(SUPERSEDED).split()[0].strip(",;")
 
 
-def replaceable(old: ReleaseRow | None) -> str:
-    """The id of a release that may be stopped first, as its plan allows a restart; else empty."""
-    return old.id if old and old.plan else ""
-
-
 def claims_of(row: ReleaseRow | None) -> tuple[str, tuple[Claim, ...]]:
     """Id and claims of a release that may have to make room; both empty if it has no place to give.
 

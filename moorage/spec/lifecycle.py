@@ -137,7 +137,7 @@ class RestartSpec(InputValue):
     policy: WhenDead = Field(
         WhenDead.ALWAYS,
         description="`always` starts it again in the same place with the same plan; `never` closes"
-        " the release and frees its claims.",
+        " the release and frees its claims once no replica runs.",
     )
     attempts: int = Field(
         3,

@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 from prefect.client.schemas.objects import State
-from prefect.states import Failed
+from prefect.states import Completed, Failed
 
 from flows import reconcile_fleet as flow
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet
 from moorage.operations.reconcile.actions import Action, ActionKind, ActionOutcome
-from tests.builders import a_release
+from tasks.compare import replaceable
+from tests.builders import a_plan, a_release, a_row
 from tests.operations.reconcile.worlds import a_world
 
 
@@ -35,6 +36,23 @@ async def test_the_page_of_the_hosts_is_about_the_hosts_alone(
     await flow._publish(a_world(), [done] if acted else [])
     assert shown["reconcile-hosts"] == "1 host surveyed"
     assert ("reconcile" in shown) == acted
+
+
+@pytest.mark.parametrize("spares", [False, True])
+async def test_a_repair_stops_nothing_first_that_still_runs(
+    monkeypatch: pytest.MonkeyPatch, spares: bool
+) -> None:
+    stopped_first: list[str] = []
+
+    async def begin() -> State[Any]:
+        stopped_first.append(replaceable(a_row(a_release(plan=a_plan()))))
+        return Completed(message="so")
+
+    monkeypatch.setattr(flow, "count_replacement", lambda _: a_release())
+    monkeypatch.setattr(flow, "deployment", lambda *_: begin)
+    facts = {"release": "tiny.v1", "reason": "died"}
+    await flow._replace(Action(kind=ActionKind.REPLACE, spares=spares, **facts), Fleet())
+    assert stopped_first == ["" if spares else "tiny.v1"]
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_a_deploy_of_another_model_does_not_end_one_that_is_to_come_back() -> No
         assert claimed_by() == {old.id: len(PLACEMENT.claims)}, "nobody may take its place"
 
 
-@pytest.mark.parametrize(("retires", "state"), [(False, S.RUNNING), (True, S.SUPERSEDED)])
+@pytest.mark.parametrize(("retires", "state"), [(False, S.RUNNING), (True, S.ERROR)])
 async def test_only_a_retire_ends_a_release_that_is_to_come_back(
     hosts: Hosts, retires: bool, state: ReleaseState
 ) -> None:
@@ -67,7 +67,7 @@ async def test_only_a_retire_ends_a_release_that_is_to_come_back(
     assert not ledger().locks.is_held("start:gpu-1:cuda:0"), "it answers"
 
 
-@pytest.mark.parametrize(("replaces", "state"), [(False, S.STOPPING), (True, S.SUPERSEDED)])
+@pytest.mark.parametrize(("replaces", "state"), [(False, S.STOPPING), (True, S.ERROR)])
 async def test_a_deploy_ends_a_release_that_it_cannot_start_again(
     hosts: Hosts, monkeypatch: pytest.MonkeyPatch, replaces: bool, state: ReleaseState
 ) -> None:
@@ -106,7 +106,10 @@ async def test_a_release_that_cannot_be_started_keeps_its_place_and_ends_after_a
     for _ in range(RestartSpec().attempts + 1):
         async with sole_flow("tiny", "run"):
             states.append(ledger().releases.get(old.id).state)
-    assert states == [S.STOPPING] * RestartSpec().attempts + [S.SUPERSEDED]
+    assert states == [S.STOPPING] * RestartSpec().attempts + [S.ERROR]
+    cause = ledger().releases.get(old.id).cause
+    assert cause.startswith("tiny.v2 never served; ")
+    assert cause.endswith("is away")
 
 
 @pytest.mark.parametrize("cause", sorted(OUT_OF_REACH))

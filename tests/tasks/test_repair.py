@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from moorage.common.failures import Cause, Failure
@@ -31,3 +33,16 @@ def test_a_repair_that_fails_has_an_exit_code_and_one_that_waits_for_a_flow_has_
         [busy] = repair._repair_model("tiny", [action], "")
     assert (busy.done, busy.cause, busy.exit_code) == (False, None, 0)
     assert "its flow" in busy.summary
+
+
+def test_a_move_that_fails_waits_longer_each_time() -> None:
+    release, state = ran(), ReleaseState.RUNNING
+    action = Action(kind=ActionKind.REPLACE, release=release, state=state, reason="away")
+    waits = []
+    for _ in range(3):
+        before = datetime.now(UTC)
+        repair.count_replacement(action)
+        until = ledger().repairs.of(release).not_before
+        assert until
+        waits.append(round((until - before).total_seconds()))
+    assert waits == [10, 20, 40]

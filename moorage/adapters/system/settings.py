@@ -117,7 +117,8 @@ class Settings(BaseModel):
     host_lost_seconds: float = Field(
         86_400,
         ge=0,
-        description="How long a host may be unreachable before reconciling frees its claims.",
+        description="How long a host may be unreachable before reconciling gives up what serves"
+        " only there.",
     )
     probe_seconds: float = Field(
         60, ge=0, description="Interval at which reconciling asks a model for one token."

@@ -44,6 +44,7 @@ class Action(Value):
         adopted: Workloads to add to the ledger.
         dead: Names of the release's dead workloads.
         stray: Workload to remove from its `place`.
+        spares: Whether a replica of the release serves, so that no repair may stop it first.
     """
 
     kind: ActionKind
@@ -57,6 +58,7 @@ class Action(Value):
     avoid: tuple[Avoided, ...] = ()
     place: Place | None = None
     stray: ObservedWorkload | None = None
+    spares: bool = False
 
     @property
     def about(self) -> str:

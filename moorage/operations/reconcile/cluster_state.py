@@ -11,7 +11,6 @@ from moorage.engines.workload import Workload
 from moorage.inventory.fleet import Avoided
 from moorage.operations.reconcile.actions import not_before
 from moorage.operations.reconcile.observed_workload import ObservedWorkload, Place, place_of
-from moorage.placement.placement import CPU
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import SERVING, ReleaseState
 from moorage.spec import Deadlines, RestartSpec
@@ -139,21 +138,12 @@ class ReleaseStatus:
         """The `restart` section of its spec."""
         return self.own.release.spec.restart if self.own.release else RestartSpec()
 
-    @property
-    def seats(self) -> tuple[Avoided, ...]:
-        """The accelerators that it uses, by host."""
-        return tuple(
-            Avoided(host=seat.host, accelerators=seat.accelerators)
-            for seat in (self.own.placement.seats if self.own.placement else ())
-            if seat.accelerator_type != CPU and seat.accelerators
-        )
-
     @cached_property
     def delayed_until(self) -> str:
         """Time of day before which it must not start; empty = it may start now."""
         when, now = self.record.not_before, self.cluster.now
         # A later time is that of a clock which was ahead.
-        latest = not_before(now, self.record.attempts + 1)
+        latest = not_before(now, self.record.attempts + self.record.elsewhere + 1)
         return f"{when:%H:%M:%S} UTC" if when and now < when <= latest else ""
 
     @cached_property
@@ -179,6 +169,20 @@ class ReleaseStatus:
         """The longest time for which one of its places has been unreachable."""
         since = [one.unreachable_since for one in self.unreachable if one.unreachable_since]
         return (self.cluster.now - min(since)).total_seconds() if since else 0.0
+
+    @cached_property
+    def in_reach(self) -> frozenset[int]:
+        """Its replicas of which all hosts answer."""
+        away = {one.place for one in self.unreachable}
+        cut_off = {one.replica for one in self.workloads if place_of(one) in away}
+        return frozenset(one.replica for one in self.workloads) - cut_off
+
+    @property
+    def up(self) -> frozenset[int]:
+        """Its replicas that run; none while it does not answer, since any of them may be silent."""
+        if self.silent and self.own.state == ReleaseState.RUNNING:
+            return frozenset()
+        return self.in_reach - {one.replica for one in self.workloads if one.name in self.dead}
 
     @cached_property
     def unlisted(self) -> tuple[Workload, ...]:

@@ -15,7 +15,8 @@ from moorage.operations.reconcile.cluster_state import (
     ReleaseStatus,
     planned_workloads,
 )
-from moorage.operations.reconcile.observed_workload import ObservedWorkload, place_of
+from moorage.operations.reconcile.observed_workload import ObservedWorkload
+from moorage.placement.placement import CPU
 from moorage.releases.release_row import successor_of
 from moorage.releases.states import SERVING, UNFINISHED, ReleaseState
 from moorage.spec import WhenDead
@@ -46,7 +47,7 @@ def release_actions(status: ReleaseStatus) -> tuple[Action, ...]:
     own = status.own
     if own.model in status.cluster.busy or status.is_foreign:
         return ()
-    if status.unreachable and status.unreachable_seconds >= _lost_seconds(status):
+    if status.unreachable and _is_lost(status) and not _serves_on(status):
         # When the host comes back, its workloads have no owner and are removed.
         names = ", ".join(one.place.host for one in status.unreachable)
         reason = f"{names} has been unreachable for {human_seconds(status.unreachable_seconds)}"
@@ -66,18 +67,30 @@ def release_actions(status: ReleaseStatus) -> tuple[Action, ...]:
     return (action, *_restart_in_reach(status)) if action.kind == ActionKind.WAIT else (action,)
 
 
-def _lost_seconds(status: ReleaseStatus) -> float:
-    """How long its host may be away before it is closed: never before it could be moved."""
+def _is_lost(status: ReleaseStatus) -> bool:
+    """Whether a host of it is away for so long that it is given up: never before it could move."""
     lost, restart = status.cluster.patience.lost_seconds, status.restart
-    if not lost or not restart.elsewhere:  # 0 = give up at once
-        return lost
-    return max(lost, restart.unreachable_seconds + MOVE_SECONDS)
+    if lost and restart.elsewhere:  # 0 = give up at once
+        lost = max(lost, restart.unreachable_seconds + MOVE_SECONDS)
+    return status.unreachable_seconds >= lost
+
+
+def _serves_on(status: ReleaseStatus) -> bool:
+    """Whether a replica of it serves, or will once it is started again, whatever others do."""
+    stays = status.up if status.restart.policy == WhenDead.NEVER else status.in_reach
+    return status.own.state in SERVING and bool(stays)
 
 
 def _action(status: ReleaseStatus, kind: ActionKind, reason: str, **more: Any) -> Action:
     own = status.own
     return Action(
-        kind=kind, model=own.model, release=own.id, state=own.state, reason=reason, **more
+        kind=kind,
+        model=own.model,
+        release=own.id,
+        state=own.state,
+        reason=reason,
+        spares=bool(status.up),
+        **more,
     )
 
 
@@ -124,14 +137,18 @@ def _why_unreachable(status: ReleaseStatus) -> str:
 
 
 def _unreachable(status: ReleaseStatus) -> Action:
-    """The action for a release on unreachable hosts: replace it after the time in its spec."""
+    """The action for a release on unreachable hosts: replace it after the time in its spec.
+
+    Where other replicas serve, it waits on once its hosts are lost.
+    """
     own, why = status.own, _why_unreachable(status)
     if own.state == ReleaseState.RUNNING:
         host = status.unreachable[0].place.host
         return _action(status, ActionKind.MARK_UNREACHABLE, why, host=host)
     hosts = {one.place.host for one in status.unreachable}
     restart = status.restart
-    if status.unreachable_seconds < restart.unreachable_seconds or not restart.elsewhere:
+    moves = restart.elsewhere and not _is_lost(status)
+    if status.unreachable_seconds < restart.unreachable_seconds or not moves:
         return _action(status, ActionKind.WAIT, why)
     if not status.cluster.hosts - hosts:
         return _action(status, ActionKind.WAIT, f"{why}; the fleet has no other host in sight")
@@ -147,9 +164,7 @@ def _restart_in_reach(status: ReleaseStatus) -> tuple[Action, ...]:
     forbidden = status.restart.policy == WhenDead.NEVER or status.loading_next_to_dead
     if forbidden or not planned_workloads(status.own) or status.delayed_until:
         return ()
-    away = {one.place for one in status.unreachable}
-    cut_off = {one.replica for one in status.workloads if place_of(one) in away}
-    near = {one.name for one in status.workloads if one.replica not in cut_off}
+    near = {one.name for one in status.workloads if one.replica in status.in_reach}
     dead = {name: state for name, state in status.dead.items() if name in near}
     return (_restart(status, dead, _states(dead)),) if dead else ()
 
@@ -159,7 +174,8 @@ def _reachable(status: ReleaseStatus) -> tuple[Action, ...]:
     was_away = status.own.state == ReleaseState.UNREACHABLE
     if was_away:
         actions = (_action(status, ActionKind.MARK_REACHABLE, "all its hosts answer again"),)
-        running = replace(status.own, state=ReleaseState.RUNNING)
+        now = status.cluster.now
+        running = replace(status.own, state=ReleaseState.RUNNING, updated_at=now)
         status = ReleaseStatus(status.cluster, running)
     if status.unlisted:
         names = ", ".join(one.name for one in status.unlisted)
@@ -177,7 +193,8 @@ def _dead(status: ReleaseStatus) -> Action:
     own, record = status.own, status.record
     why = _states(status.dead) or status.silent
     if status.restart.policy == WhenDead.NEVER:
-        return _action(status, ActionKind.GIVE_UP, f"{why}; its spec forbids a restart")
+        kind = ActionKind.WAIT if _serves_on(status) else ActionKind.GIVE_UP
+        return _action(status, kind, f"{why}; its spec forbids a restart")
     if not planned_workloads(own):
         reason = f"{why}; its record has no plan to restart from: deploy {own.model} again"
         return _action(status, ActionKind.WAIT, reason)
@@ -235,15 +252,22 @@ def _lost(status: ReleaseStatus) -> Iterator[Workload]:
 def _avoided(status: ReleaseStatus) -> tuple[Avoided, ...]:
     """Places to avoid when a dead release is replaced; empty = restart it in its place.
 
-    The first replacement avoids its accelerators, the next one its hosts.
+    The first replacement avoids the accelerators of its lost replicas, the next one their hosts.
     """
     own, record, restart = status.own, status.record, status.restart
     if not restart.elsewhere or record.attempts < restart.attempts * (record.elsewhere + 1):
         return ()
     why = f"{own.id} died there {record.attempts + 1} times"
-    if status.seats and not record.elsewhere:
-        return tuple(seat.model_copy(update={"reason": why}) for seat in status.seats)
-    hosts = {one.host for one in _lost(status)}
+    lost = tuple(_lost(status))
+    replicas = {one.replica for one in lost}
+    seats = tuple(
+        Avoided(host=seat.host, accelerators=seat.accelerators, reason=why)
+        for seat in (own.placement.seats if own.placement else ())
+        if seat.replica in replicas and seat.accelerator_type != CPU and seat.accelerators
+    )
+    if seats and not record.elsewhere:
+        return seats
+    hosts = {one.host for one in lost}
     if not status.cluster.hosts - hosts:
         return ()
     return tuple(Avoided(host=host, reason=why) for host in sorted(hosts))
@@ -256,8 +280,10 @@ def _healthy(status: ReleaseStatus) -> tuple[Action, ...]:
         reason = "it was started again, and has not answered yet"
         return (_action(status, ActionKind.PROBE, reason),)
     actions: list[Action] = []
-    well = record.well_since
-    if record.attempts and well and now - well >= timedelta(seconds=HEALTHY_SECONDS):
+    # What only failed to move was never started again; it is back since it was seen again.
+    well = record.well_since if record.attempts else status.own.updated_at
+    failed = record.attempts or record.elsewhere
+    if failed and well and now - well >= timedelta(seconds=HEALTHY_SECONDS):
         reason = f"it has answered for {HEALTHY_SECONDS:g} s"
         actions.append(_action(status, ActionKind.FORGET, reason))
     wait = timedelta(seconds=status.cluster.patience.probe_seconds)

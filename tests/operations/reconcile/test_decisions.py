@@ -9,12 +9,19 @@ from typing import Any
 import pytest
 
 from moorage.inventory.fleet import Avoided
-from moorage.operations.reconcile.cluster_state import ClusterState, Patience, RepairRecord
+from moorage.operations.reconcile.cluster_state import (
+    ClusterState,
+    Observation,
+    Patience,
+    RepairRecord,
+)
 from moorage.operations.reconcile.decisions import decide
+from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import ReleaseState
 from moorage.spec import RestartSpec
-from tests.builders import NOON
+from tests.builders import NOON, a_host, a_placement, a_spec
 from tests.operations.reconcile.worlds import (
+    HOST,
     a_standing,
     a_world,
     dead,
@@ -72,6 +79,18 @@ CASES: dict[str, tuple[ClusterState, list[str]]] = {
     "what has been well for a moment": (
         a_world(a_standing(), **kept(attempts=2, well_since=ago(299), probed_at=ago(5))),
         [],
+    ),
+    "what could not be moved, and is back for long": (
+        a_world(a_standing(since=ago(300)), **kept(elsewhere=2, probed_at=ago(5))),
+        ["forget"],
+    ),
+    "what could not be moved, and is back since a moment": (
+        a_world(a_standing(since=ago(299)), **kept(elsewhere=2, probed_at=ago(5))),
+        [],
+    ),
+    "what could not be moved, and is seen again now": (
+        a_world(a_standing(S.UNREACHABLE, since=ago(900)), **kept(elsewhere=2, probed_at=ago(5))),
+        ["mark seen"],
     ),
     "what missed one question": (
         a_world(a_standing(), **kept(missed=1, probed_at=ago(60))),
@@ -181,6 +200,14 @@ CASES: dict[str, tuple[ClusterState, list[str]]] = {
     "what is unreachable for long": (
         a_world(a_standing(S.UNREACHABLE), **LONG_AWAY),
         ["replace"],
+    ),
+    "what is unreachable for long, and could not be moved a few times": (
+        a_world(
+            a_standing(S.UNREACHABLE),
+            **LONG_AWAY,
+            **kept(elsewhere=4, not_before=NOON + timedelta(seconds=80)),
+        ),
+        ["wait"],
     ),
     "what is unreachable for long, and is to stay": (
         a_world(a_standing(S.UNREACHABLE, restart=STAYS), **LONG_AWAY),
@@ -359,6 +386,18 @@ def test_accelerators_are_left_before_their_host_is() -> None:
     assert "died there 7 times" in action.avoid[0].reason
 
 
+def test_the_accelerators_of_a_replica_that_runs_are_not_left() -> None:
+    spec = a_spec(name="tiny", replicas=2, placement={"accelerators": 1})
+    own = [workload().model_copy(update={"name": f"r{one}", "replica": one}) for one in (0, 1)]
+    release = a_standing(workloads=own, planned=own)
+    assert release.release
+    facts = {"placement": a_placement(spec, a_host(gpus=3))}
+    release = replace(release, release=release.release.model_copy(update=facts))
+    there = observed(found(name="r0"), dead(name="r1"))
+    [action] = decide(a_world(release, observations=(there,), **kept(attempts=3)))
+    assert [one.accelerators for one in action.avoid] == [(1,)]
+
+
 def test_one_slow_host_concerns_only_what_runs_there() -> None:
     far = unreachable().place.model_copy(update={"host": "gpu-2"})
     elsewhere = workload("far.v1", host="gpu-2")
@@ -368,6 +407,18 @@ def test_one_slow_host_concerns_only_what_runs_there() -> None:
         observations=(observed(found()), unreachable(place=far)),
     )
     assert [(one.kind, one.release) for one in decide(world)] == [("mark unreachable", "far.v1")]
+
+
+FAR = HOST.model_copy(update={"host": "gpu-2"})
+
+
+def a_pair(state: ReleaseState, replicas: tuple[int, int] = (0, 1), **changes: Any) -> ReleaseRow:
+    """A release with a workload on this host and one on another."""
+    own = [
+        workload().model_copy(update={"name": name, "host": host, "replica": replica})
+        for name, host, replica in zip(("near", "far"), ("gpu-1", "gpu-2"), replicas, strict=True)
+    ]
+    return a_standing(state, workloads=own, planned=own, **changes)
 
 
 @pytest.mark.parametrize(
@@ -385,13 +436,8 @@ def test_one_slow_host_concerns_only_what_runs_there() -> None:
 def test_a_dead_replica_is_started_again_while_the_host_of_another_is_away(
     seconds: float, replicas: tuple[int, int], changes: dict[str, Any], expected: list[Any]
 ) -> None:
-    far = unreachable(seconds).place.model_copy(update={"host": "gpu-2"})
-    own = [
-        workload().model_copy(update={"name": name, "host": host, "replica": replica})
-        for name, host, replica in zip(("near", "far"), ("gpu-1", "gpu-2"), replicas, strict=True)
-    ]
-    observations = (observed(dead(name="near")), unreachable(seconds, place=far))
-    release = a_standing(S.UNREACHABLE, workloads=own, planned=own)
+    release = a_pair(S.UNREACHABLE, replicas)
+    observations = (observed(dead(name="near")), unreachable(seconds, place=FAR))
     world = a_world(release, **{"observations": observations, **changes})
     assert [(one.kind, one.dead) for one in decide(world)] == expected
 
@@ -425,6 +471,38 @@ def test_a_dead_replica_waits_for_one_that_loads_on_its_accelerator(
     started = kept(attempts=1, started_at=None if asked is None else ago(asked))
     [action] = decide(a_world(release, observations=(there,), **started))
     assert (action.kind, action.dead) == (expected, ("r1",))
+
+
+NEAR_RUNS, NEAR_DIED = observed(found(name="near")), observed(dead(name="near"))
+FAR_DIED, FAR_LOST = observed(dead(name="far"), place=FAR), unreachable(90_000, place=FAR)
+
+
+@pytest.mark.parametrize(
+    ("near", "far", "restart", "expected"),
+    [
+        (NEAR_RUNS, FAR_LOST, RestartSpec(), ["wait"]),
+        (NEAR_RUNS, FAR_LOST, STAYS, ["wait"]),
+        (NEAR_RUNS, FAR_LOST, NEVER, ["wait"]),
+        (NEAR_DIED, FAR_LOST, RestartSpec(), ["wait", "restart"]),
+        (NEAR_DIED, FAR_LOST, NEVER, ["give up"]),
+        (NEAR_RUNS, FAR_DIED, NEVER, ["wait"]),
+        (NEAR_DIED, FAR_DIED, NEVER, ["give up"]),
+    ],
+)
+def test_a_release_is_given_up_only_when_none_of_its_replicas_is_left(
+    near: Observation, far: Observation, restart: RestartSpec, expected: list[str]
+) -> None:
+    state = S.UNREACHABLE if far.unreachable_since else S.RUNNING
+    release = a_pair(state, restart=restart)
+    world = a_world(release, observations=(near, far))
+    assert [one.kind for one in decide(world)] == expected
+
+
+@pytest.mark.parametrize("near", [NEAR_RUNS, NEAR_DIED])
+def test_a_repair_spares_a_release_of_which_a_replica_runs(near: Observation) -> None:
+    observations = (near, unreachable(700, place=FAR))
+    [action] = decide(a_world(a_pair(S.UNREACHABLE), observations=observations))
+    assert (action.kind, action.spares) == ("replace", near is NEAR_RUNS)
 
 
 def test_patience_is_a_setting() -> None:
