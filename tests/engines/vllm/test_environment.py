@@ -62,6 +62,7 @@ def test_compiled_kernels_are_kept_where_there_is_a_place() -> None:
     [
         ([], (4, 4), RAY, {"VLLM_PORT": "40003", "RAY_LOG_TO_STDERR": "0"}),
         (["-dp=2"], (4, 4), LINKS, {"VLLM_PORT": "40003", "VLLM_DP_MASTER_PORT": "40004"}),
+        (["-tp=2", "-dp=4"], (4, 4), LINKS, {"VLLM_DP_MASTER_PORT": "40004"}),
         (["-tp=8"], (4, 4), LINKS, {}),
         (["-tp=8"], (4, 4, 4, 4), LINKS, {"VLLM_DP_MASTER_PORT": "40004"}),
     ],
