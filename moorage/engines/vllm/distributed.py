@@ -12,6 +12,7 @@ from moorage.engines.vllm.launch_facts import (
     by_baseline,
     is_clustered,
     ranks_by_host,
+    version_of,
 )
 from moorage.engines.vllm.options import ALIASES
 from moorage.placement.links import USES
@@ -221,12 +222,20 @@ def _native(request: LaunchRequest) -> tuple[Flag, ...]:
     if topology.shape != Shape.MP_ONLY:
         reason = f"{topology.data} data-parallel ranks over {hosts} hosts"
         rank = topology.start_ranks[position]
-        # vLLM ignores the leader's start rank until 0.27; later it changes the load balancing
-        # mode (vLLM 0.28, `arg_utils.py`). GPUStack states it.
-        if topology.shape == Shape.DP_ONLY and (rank or by_baseline(request.spec)):
+        if topology.shape == Shape.DP_ONLY and (rank or _states_rank_zero(request)):
             flags.append(derived_flag(reason, "--data-parallel-start-rank", str(rank)))
         flags.append(derived_flag(reason, "--data-parallel-address", leader))
         flags.append(derived_flag(reason, "--data-parallel-rpc-port", str(ports["rpc"])))
     if is_headless(request):
         flags.append(derived_flag("the leader answers the requests", "--headless"))
     return tuple(flags)
+
+
+def _states_rank_zero(request: LaunchRequest) -> bool:
+    """Whether the leader is told its start rank, as GPUStack does.
+
+    From 0.28 on it would balance the load for its own ranks only, and refuse headless followers
+    (`arg_utils.py`, `v1/engine/utils.py`). Older versions ignore it.
+    """
+    version = version_of(request)
+    return by_baseline(request.spec) and bool(version) and not at_least(version, "0.28.0")

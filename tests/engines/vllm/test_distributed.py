@@ -63,10 +63,12 @@ def test_hosts_are_joined_as_the_user_says_else_by_policy(
             f"{MP}--data-parallel-start-rank 1 {DP}--data-parallel-rpc-port 40001",
         ),
         (
-            BASELINE,
+            {"version": "0.27.1", **BASELINE},
             ["-dp=2"],
             f"{MP}--data-parallel-start-rank 0 {DP}--data-parallel-rpc-port 40001",
         ),
+        ({"version": "0.28.0", **BASELINE}, ["-dp=2"], f"{MP}{DP}--data-parallel-rpc-port 40001"),
+        ({"version": "", **BASELINE}, ["-dp=2"], f"{MP}{DP}--data-parallel-rpc-port 40001"),
         ({}, ["-tp=8"], f"{MP}--nnodes 2 --node-rank 0 {NODES}"),
         ({"position": 1}, ["-tp=8"], f"{MP}--nnodes 2 --node-rank 1 {NODES} --headless"),
         (
