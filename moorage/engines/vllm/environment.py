@@ -9,6 +9,7 @@ from moorage.engines.seat import claimed_accelerators
 from moorage.engines.vllm.distributed import (
     PORTS_OF_SHAPE,
     link_ports,
+    ranks_span_hosts,
     ray_ports,
     topology_of,
 )
@@ -146,6 +147,8 @@ def _native(request: LaunchRequest) -> Iterator[Variable]:
 def _ray(request: LaunchRequest) -> Iterator[Variable]:
     own = ray_ports(request)["own"]
     yield _derived("VLLM_PORT", str(own), "first port of the engine's own")
+    if ranks_span_hosts(request) and not by_baseline(request.spec):
+        yield _derived("VLLM_RAY_DP_PACK_STRATEGY", "span", "each data-parallel rank spans hosts")
     yield variable("RAY_LOG_TO_STDERR", "0", "Ray's log would drown the engine's")
     yield variable("RAY_BACKEND_LOG_LEVEL", "warning", "Ray's log would drown the engine's")
 

@@ -76,6 +76,17 @@ def test_each_way_of_joining_hosts_has_its_ports(
 
 
 @pytest.mark.parametrize(
+    ("words", "strategy"),
+    [(["-tp=8", "-dp=2"], "span"), (["-tp=4", "-dp=4"], None), (["-tp=16"], None)],
+)
+def test_ray_is_told_that_data_parallel_ranks_span_hosts(
+    words: list[str], strategy: str | None
+) -> None:
+    made = environment(*words, counts=(4, 4, 4, 4), seat={"links": RAY})
+    assert made.get("VLLM_RAY_DP_PACK_STRATEGY") == strategy
+
+
+@pytest.mark.parametrize(
     ("kind", "given", "names"),
     [
         ("cuda", (), {"NCCL_SOCKET_IFNAME": "=eth0", "GLOO_SOCKET_IFNAME": "eth0"}),
