@@ -83,6 +83,10 @@ def _sizes(spec: ModelSpec, profile: ModelProfile) -> Parallelism | None:
     if stated and given != "auto" and stated.world != wanted:
         raise _bad("placement.accelerators", f"{wanted}, but engine.args say {stated}")
     sizes = stated or Parallelism(tensor=wanted)
+    if sizes.world != sizes.tensor * sizes.pipeline:
+        # Ray Serve LLM reserves accelerators for tensor and pipeline ranks only.
+        why = f"Ray Serve LLM serves no replica of {sizes}"
+        raise _bad("engine.args", why, "Use `replicas` for copies, or more tensor-parallel ranks.")
     if profile.attention_heads and profile.attention_heads % sizes.tensor:
         heads = profile.attention_heads
         raise _bad("placement.accelerators", f"{heads} attention heads do not go by {sizes.tensor}")
@@ -146,5 +150,5 @@ def _application(spec: ModelSpec) -> ApplicationSpec:
     return spec.engine.application or ApplicationSpec()
 
 
-def _bad(field: str, why: str) -> Failure:
-    return Failure(Cause.BAD_SPEC, f"{field}: {why}")
+def _bad(field: str, why: str, suggestion: str | None = None) -> Failure:
+    return Failure(Cause.BAD_SPEC, f"{field}: {why}", suggestion=suggestion)

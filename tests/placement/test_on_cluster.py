@@ -58,6 +58,8 @@ def test_accelerators_of_a_replica_share_its_layers(
     [
         (on_ray(placement={"accelerators": 3}), {}, "32 attention heads do not go by 3"),
         (on_ray({"args": ["-tp 2"]}, placement={"accelerators": 4}), {}, "4, but engine.args say"),
+        (on_ray({"args": ["-dp 2"]}), {}, "serves no replica of data 2"),
+        (on_ray({"args": ["-tp 2", "-pcp 2"]}), {}, "of tensor 2 x prefill-context 2"),
         (on_ray(), {"mode": Mode.RERANKING}, "Ray Serve LLM does not serve reranking"),
     ],
 )

@@ -12,15 +12,19 @@ from moorage.engines.vllm.launch_facts import (
     by_baseline,
     is_clustered,
     ranks_by_host,
+    version_of,
 )
 from moorage.engines.vllm.options import ALIASES
+from moorage.memory.facts import Facts
 from moorage.placement.links import USES
 from moorage.placement.parallelism import (
     SIZES,
+    Parallelism,
     ParallelSizes,
     Shape,
     Topology,
     multi_host_topology,
+    stated_parallelism,
 )
 from moorage.spec import Distributed, ModelSpec
 from moorage.spec.arguments import EngineArguments, parse_words
@@ -95,13 +99,35 @@ def topology_of(request: LaunchRequest) -> Topology:
     if not any(sizes[name] for name in ("tensor", "pipeline", "data")):
         sizes["tensor"], sizes["pipeline"] = seat.tensor, seat.pipeline
     try:
-        return multi_host_topology(ranks_by_host(request), ParallelSizes(**sizes))
+        topology = multi_host_topology(ranks_by_host(request), ParallelSizes(**sizes))
     except Refusal as refusal:
         raise Failure(
             Cause.BAD_SPEC,
             f"engine.args: {refusal.note}",
             suggestion="Leave the parallel sizes out: they are derived from the placement.",
         ) from refusal
+    if topology.shape == Shape.NESTED:
+        _require_experts(request, topology.data)
+    return topology
+
+
+def _require_experts(request: LaunchRequest, ranks: int) -> None:
+    """Raise `BAD_SPEC` if a model is known to be dense, whose ranks would span hosts.
+
+    vLLM then runs each rank for itself, but all meet at the leader's one master port
+    (`v1/engine/core.py`, `config/parallel.py`).
+    """
+    try:
+        dense = not Facts(request.model.config).experts
+    except Refusal:
+        return
+    if dense:
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"engine.args: a model without experts cannot have {ranks} data-parallel ranks that"
+            " each span hosts",
+            suggestion=f"Leave {DATA} out, and set `replicas: {ranks}`.",
+        )
 
 
 def data_ranks(request: LaunchRequest) -> int:
@@ -201,7 +227,30 @@ def _ray(request: LaunchRequest) -> tuple[Flag, ...]:
         reason = f"{ranks} data-parallel ranks over several hosts"
         flags.append(derived_flag(reason, "--data-parallel-backend", RAY))
         flags.append(derived_flag(reason, "--data-parallel-rpc-port", str(ports["rpc"])))
+        flags += _local_ranks(request)
     return tuple(flags)
+
+
+def _local_ranks(request: LaunchRequest) -> tuple[Flag, ...]:
+    """Ranks on the leader's host; without them vLLM would place all there (`v1/engine/utils.py`).
+
+    GPUStack does not state them.
+    """
+    args, local = arguments_of(request.spec), ranks_by_host(request)[0]
+    if by_baseline(request.spec) or ranks_span_hosts(request) or _stated(args, DATA_LOCAL):
+        return ()
+    size = local // _rank_size(request)
+    return size_flags(f"{local} accelerators on the leader's host", {DATA_LOCAL: size})
+
+
+def ranks_span_hosts(request: LaunchRequest) -> bool:
+    """Whether one of several data-parallel ranks takes more than the leader's host gives."""
+    return data_ranks(request) > 1 and _rank_size(request) > ranks_by_host(request)[0]
+
+
+def _rank_size(request: LaunchRequest) -> int:
+    stated = stated_parallelism(arguments_of(request.spec)) or Parallelism()
+    return stated.world // stated.data
 
 
 def _native(request: LaunchRequest) -> tuple[Flag, ...]:
@@ -221,12 +270,20 @@ def _native(request: LaunchRequest) -> tuple[Flag, ...]:
     if topology.shape != Shape.MP_ONLY:
         reason = f"{topology.data} data-parallel ranks over {hosts} hosts"
         rank = topology.start_ranks[position]
-        # vLLM ignores the leader's start rank until 0.27; later it changes the load balancing
-        # mode (vLLM 0.28, `arg_utils.py`). GPUStack states it.
-        if topology.shape == Shape.DP_ONLY and (rank or by_baseline(request.spec)):
+        if topology.shape == Shape.DP_ONLY and (rank or _states_rank_zero(request)):
             flags.append(derived_flag(reason, "--data-parallel-start-rank", str(rank)))
         flags.append(derived_flag(reason, "--data-parallel-address", leader))
         flags.append(derived_flag(reason, "--data-parallel-rpc-port", str(ports["rpc"])))
     if is_headless(request):
         flags.append(derived_flag("the leader answers the requests", "--headless"))
     return tuple(flags)
+
+
+def _states_rank_zero(request: LaunchRequest) -> bool:
+    """Whether the leader is told its start rank, as GPUStack does.
+
+    From 0.28 on it would balance the load for its own ranks only, and refuse headless followers
+    (`arg_utils.py`, `v1/engine/utils.py`). Older versions ignore it.
+    """
+    version = version_of(request)
+    return by_baseline(request.spec) and bool(version) and not at_least(version, "0.28.0")

@@ -9,6 +9,7 @@ from moorage.engines.seat import claimed_accelerators
 from moorage.engines.vllm.distributed import (
     PORTS_OF_SHAPE,
     link_ports,
+    ranks_span_hosts,
     ray_ports,
     topology_of,
 )
@@ -128,22 +129,26 @@ own among them, versions before August 2026 search without end (vLLM pull reques
 
 
 def _native(request: LaunchRequest) -> Iterator[Variable]:
-    """Ports; without a common first port if ranks span hosts, as their workers would collide.
+    """Ports; without a common first port if ranks span or share hosts, as they would collide.
 
     A follower's first port may be one that vLLM keeps for the leader: without it vLLM takes others.
     """
-    shape = topology_of(request).shape
+    topology = topology_of(request)
+    shape = topology.shape
+    own_rank = shape == Shape.DP_ONLY and topology.data_local[request.seat.position] == 1
     ports = link_ports(request, PORTS_OF_SHAPE[shape])
     if shape != Shape.MP_ONLY:
         reason = "where the data-parallel ranks meet"
         yield _derived("VLLM_DP_MASTER_PORT", str(ports["joining"]), reason)
-    if shape == Shape.DP_ONLY and not 0 <= ports["own"] - ports["joining"] < RESERVED:
+    if own_rank and not 0 <= ports["own"] - ports["joining"] < RESERVED:
         yield _derived("VLLM_PORT", str(ports["own"]), "first port of the engine's own")
 
 
 def _ray(request: LaunchRequest) -> Iterator[Variable]:
     own = ray_ports(request)["own"]
     yield _derived("VLLM_PORT", str(own), "first port of the engine's own")
+    if ranks_span_hosts(request) and not by_baseline(request.spec):
+        yield _derived("VLLM_RAY_DP_PACK_STRATEGY", "span", "each data-parallel rank spans hosts")
     yield variable("RAY_LOG_TO_STDERR", "0", "Ray's log would drown the engine's")
     yield variable("RAY_BACKEND_LOG_LEVEL", "warning", "Ray's log would drown the engine's")
 

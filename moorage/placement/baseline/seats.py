@@ -67,8 +67,27 @@ class Seating:
         if request.joined_by != Distributed.RAY and not is_possible(request.stated, counts):
             note = f"without Ray, hosts of {counts} accelerators cannot share the ranks"
             return {name: Verdict(name, Reason.NOT_JOINABLE, note) for name in names}
+        if note := self._too_small_for_copies(candidate):
+            return {name: Verdict(name, Reason.ACCELERATOR_MEMORY, note) for name in names}
         reasons = {name: join_refusal(request, self.hosts[name]) for name in names}
         return {name: Verdict.of(name, reason) for name, reason in reasons.items() if reason}
+
+    def _too_small_for_copies(self, candidate: BaselineCandidate) -> str:
+        """Why natively joined hosts cannot hold a copy each, as the peer starts; empty = they can.
+
+        The peer spreads one model over them.
+        """
+        if self.request.stated or self.request.joined_by == Distributed.RAY:
+            return ""
+        tensor, claim = self._split(candidate)[0], self.terms.claim
+        room = min(sum(share.accelerator_bytes[:tensor]) for share in candidate.shares)
+        if not 0 < room < claim:
+            return ""
+        return (
+            f"without Ray, each {tensor} accelerators hold a copy of the model, which takes"
+            f" {human_bytes(claim)} of their {human_bytes(room)}; state the sizes in engine.args,"
+            f" such as -tp {tensor} -pp {len(candidate.shares)}"
+        )
 
     def _seat(self, candidate: BaselineCandidate, part: HostShare) -> Seat:
         request, host, kind = self.request, self.hosts[part.host], candidate.accelerator_type

@@ -9,11 +9,14 @@ from moorage.engines.vllm.distributed import distributed_flags, parallel_flags, 
 from moorage.engines.vllm.environment import variables
 from moorage.placement.placement import Links
 from moorage.spec import Distributed
-from tests.builders import a_spec
+from tests.builders import a_model, a_spec
 from tests.engines.vllm.requests import LINKS, RAY, a_request, line
 
 BASELINE: dict[str, Any] = {"placement": {"policy": "baseline"}}
 ON_RAY: dict[str, Any] = {"seat": {"links": RAY}}
+RAY_RANKS = (
+    "--distributed-executor-backend ray --data-parallel-backend ray --data-parallel-rpc-port 40001"
+)
 MP, DP = "--distributed-executor-backend mp ", "--data-parallel-address 10.0.0.1 "
 NODES = "--master-addr 10.0.0.1 --master-port 40002"
 
@@ -47,10 +50,12 @@ def test_hosts_are_joined_as_the_user_says_else_by_policy(
         (ON_RAY, [], "--distributed-executor-backend ray"),
         (
             ON_RAY,
-            ["-dp=2"],
-            "--distributed-executor-backend ray --data-parallel-backend ray"
-            " --data-parallel-rpc-port 40001",
+            ["-tp=2", "-dp=4"],
+            f"{RAY_RANKS} --data-parallel-size-local 2",
         ),
+        (ON_RAY, ["-tp=2", "-dp=4", "-dpl=2"], RAY_RANKS),
+        ({**BASELINE, **ON_RAY}, ["-tp=4", "-dp=2"], RAY_RANKS),
+        ({**ON_RAY, "counts": (4, 4, 4, 4)}, ["-tp=4", "-pp=2", "-dp=2"], RAY_RANKS),
         ({}, ["-dp=2"], f"{MP}{DP}--data-parallel-rpc-port 40001"),
         (
             {"position": 1},
@@ -63,10 +68,12 @@ def test_hosts_are_joined_as_the_user_says_else_by_policy(
             f"{MP}--data-parallel-start-rank 1 {DP}--data-parallel-rpc-port 40001",
         ),
         (
-            BASELINE,
+            {"version": "0.27.1", **BASELINE},
             ["-dp=2"],
             f"{MP}--data-parallel-start-rank 0 {DP}--data-parallel-rpc-port 40001",
         ),
+        ({"version": "0.28.0", **BASELINE}, ["-dp=2"], f"{MP}{DP}--data-parallel-rpc-port 40001"),
+        ({"version": "", **BASELINE}, ["-dp=2"], f"{MP}{DP}--data-parallel-rpc-port 40001"),
         ({}, ["-tp=8"], f"{MP}--nnodes 2 --node-rank 0 {NODES}"),
         ({"position": 1}, ["-tp=8"], f"{MP}--nnodes 2 --node-rank 1 {NODES} --headless"),
         (
@@ -99,6 +106,19 @@ def test_sizes_that_do_not_go_with_the_hosts_are_refused(
     with pytest.raises(Failure, match=reason) as caught:
         distributed_flags(a_request(*words, counts=counts))
     assert caught.value.cause is Cause.BAD_SPEC
+
+
+def test_ranks_that_span_hosts_need_experts() -> None:
+    request = a_request("-tp=8", "-dp=2", counts=(4, 4, 4, 4))
+    dense, mixture = (
+        request.model_copy(update={"model": a_model({"architectures": ["Tiny"], **config})})
+        for config in ({"num_experts": 0}, {"num_experts": 8})
+    )
+    with pytest.raises(Failure, match="without experts cannot have 2") as caught:
+        distributed_flags(dense)
+    assert caught.value.cause is Cause.BAD_SPEC
+    assert "`replicas: 2`" in caught.value.suggestion
+    assert distributed_flags(mixture) == distributed_flags(request)
 
 
 @pytest.mark.parametrize(

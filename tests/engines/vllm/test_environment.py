@@ -62,6 +62,7 @@ def test_compiled_kernels_are_kept_where_there_is_a_place() -> None:
     [
         ([], (4, 4), RAY, {"VLLM_PORT": "40003", "RAY_LOG_TO_STDERR": "0"}),
         (["-dp=2"], (4, 4), LINKS, {"VLLM_PORT": "40003", "VLLM_DP_MASTER_PORT": "40004"}),
+        (["-tp=2", "-dp=4"], (4, 4), LINKS, {"VLLM_DP_MASTER_PORT": "40004"}),
         (["-tp=8"], (4, 4), LINKS, {}),
         (["-tp=8"], (4, 4, 4, 4), LINKS, {"VLLM_DP_MASTER_PORT": "40004"}),
     ],
@@ -72,6 +73,17 @@ def test_each_way_of_joining_hosts_has_its_ports(
     made = environment(*words, counts=counts, seat={"links": links})
     names = ("VLLM_PORT", "VLLM_DP_MASTER_PORT", "RAY_LOG_TO_STDERR")
     assert {name: made[name] for name in names if name in made} == ports
+
+
+@pytest.mark.parametrize(
+    ("words", "strategy"),
+    [(["-tp=8", "-dp=2"], "span"), (["-tp=4", "-dp=4"], None), (["-tp=16"], None)],
+)
+def test_ray_is_told_that_data_parallel_ranks_span_hosts(
+    words: list[str], strategy: str | None
+) -> None:
+    made = environment(*words, counts=(4, 4, 4, 4), seat={"links": RAY})
+    assert made.get("VLLM_RAY_DP_PACK_STRATEGY") == strategy
 
 
 @pytest.mark.parametrize(

@@ -160,3 +160,14 @@ def test_a_replica_takes_some_of_the_listed_accelerators(policy: str) -> None:
     listed = ["a:cuda:0", "a:cuda:1", "b:cuda:0"]
     spec = {"placement": {"policy": policy, "accelerators": listed, "accelerators_per_replica": 1}}
     assert len(proposed({"replicas": 3, **spec}, a_host("a"), a_host("b")).seats) == 3
+
+
+@pytest.mark.parametrize(("sizes", "fits"), [([], False), (["-tp 2", "-pp 2"], True)])
+def test_natively_joined_hosts_need_room_for_a_copy_each(sizes: list[str], fits: bool) -> None:
+    hosts = [a_host(name=f"h{at}", gpus=2, bind=f"10.0.0.{at}") for at in (1, 2)]
+    args = ["--distributed-executor-backend=mp", *sizes]
+    spec = {"engine": {"name": "vllm", "args": args}, "placement": {"across_hosts": True}}
+    placement = by_baseline(*hosts, spec=spec, weight_bytes=200 * GIB)
+    assert placement.fits == fits
+    details = [verdict.detail for verdict in placement.verdicts]
+    assert fits or all("hold a copy of the model" in detail for detail in details)
