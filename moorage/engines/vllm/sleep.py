@@ -10,7 +10,7 @@ from moorage.engines.flags import Flag, Variable, spec_flag, variable
 from moorage.engines.request import LaunchRequest
 from moorage.engines.sleep import EngineSleep, SleepStep
 from moorage.memory.need import Need
-from moorage.spec import ModelSpec
+from moorage.spec import DraftMethod, ModelSpec
 
 DEV_MODE = "VLLM_SERVER_DEV_MODE"
 FIELD = "sleep_level"
@@ -37,7 +37,14 @@ def sleep_variables(request: LaunchRequest) -> tuple[Variable, ...]:
 
 def sleep_refusal(request: LaunchRequest) -> Failure | None:
     """Why a seat's engine cannot sleep by itself; None = it can, or the spec wants no sleep."""
-    kind = request.seat.accelerator_type
+    kind, draft = request.seat.accelerator_type, request.spec.speculative
+    if request.spec.sleep_level == NO_WEIGHTS and draft and draft.method != DraftMethod.NGRAM:
+        return Failure(
+            Cause.BAD_SPEC,
+            f"{FIELD}: at level {NO_WEIGHTS} vLLM loses the weights of the draft"
+            f" (`speculative.method: {draft.method}`), and does not read them again",
+            suggestion=f"Set `{FIELD}: {WEIGHTS_IN_RAM}`, or leave `speculative` out.",
+        )
     if not request.spec.sleep_level or (kind in SLEEPERS and not request.spans_hosts):
         return None
     where = "over several hosts" if request.spans_hosts else f"on {kind}"

@@ -102,6 +102,19 @@ def test_it_is_refused_where_vllm_cannot_or_others_could_put_it_to_sleep(
     assert refused.value.cause is Cause.BAD_SPEC
 
 
+@pytest.mark.parametrize(("level", "method"), [(1, "eagle3"), (2, "ngram")])
+def test_a_draft_without_weights_or_in_ram_may_sleep(level: int, method: str) -> None:
+    drafts = {"method": method, "tokens": 2, **({"model": "hf://a/b"} if level == 1 else {})}
+    spec = {"sleep_level": level, "speculative": drafts}
+    assert planned(spec, a_host(bind="127.0.0.1"), an_image()).containers
+
+
+def test_a_draft_that_would_lose_its_weights_is_refused() -> None:
+    drafts = {"method": "eagle3", "tokens": 2, "model": "hf://a/b"}
+    with pytest.raises(Failure, match="at level 2 vLLM loses the weights of the draft"):
+        planned({"sleep_level": 2, "speculative": drafts}, a_host(bind="127.0.0.1"), an_image())
+
+
 def test_the_weights_of_level_one_have_a_place_in_ram_all_along() -> None:
     profile, host = a_profile(), a_host()
     ram = {
