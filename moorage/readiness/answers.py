@@ -128,7 +128,7 @@ def _judge_listed(probe: Probe, answer: Any) -> tuple[str, str]:
 def _judge_text(_probe: Probe, answer: Any) -> tuple[str, str]:
     found = read_generation(answer)
     if found.finish not in FINISHED:
-        return f"nothing was generated ({found.wrong})", ""
+        return f"nothing was generated ({found.wrong}): {shorten(answer)}", ""
     kept = "" if found.wrong else f"{shorten(repr(found.text))} ({found.finish})"
     return found.wrong, kept
 

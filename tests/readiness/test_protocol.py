@@ -196,6 +196,7 @@ def test_a_good_answer_is_kept(kind: str, answer: Any, kept: str) -> None:
         ("text", choice("length", ""), "no token was generated"),
         ("text", choice("stop", "x", usage={"completion_tokens": 0}), "no token was generated"),
         ("text", {"choices": []}, "nothing was generated"),
+        ("text", {"error": {"message": "still loading"}}, "still loading"),
         ("text", {"choices": [{"message": "Hello", "finish_reason": "stop"}]}, "no token"),
         ("text", [1], "nothing was generated"),
         ("text", None, "nothing was generated"),

@@ -5,7 +5,7 @@ however much it sends, and an event that is not valid JSON is an error.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -86,13 +86,20 @@ class TextReader:
     Args:
         response: The answer with its status and headers; `feed` gets its body.
         usage: Filled with the `usage` that the engine sends, if any.
+        fields: Fields of a message whose text counts.
     """
 
-    def __init__(self, response: httpx.Response, most: int, usage: dict[str, Any] | None) -> None:
+    def __init__(
+        self,
+        response: httpx.Response,
+        most: int,
+        usage: dict[str, Any] | None,
+        fields: Sequence[str] = ("content",),
+    ) -> None:
         kind = response.headers.get("content-type", "")
         self._status, self._most, self._usage = response.status_code, most, usage
         self._is_stream = self._status == 200 and not kind.startswith("application/json")
-        self._rest, self._size = b"", 0
+        self._rest, self._size, self._fields = b"", 0, fields
 
     def feed(self, piece: bytes) -> Iterator[str]:
         """Texts of the events that this piece of the body completes."""
@@ -125,7 +132,7 @@ class TextReader:
         found = content.get("usage") if isinstance(content, dict) else None
         if self._usage is not None and isinstance(found, dict):
             self._usage.update(found)
-        if text := _text(content):
+        if text := _text(content, self._fields):
             yield text
 
 
@@ -139,12 +146,12 @@ def _checked(data: bytes, what: str) -> Any:
     return content
 
 
-def _text(content: Any) -> str:
+def _text(content: Any, fields: Sequence[str]) -> str:
     """Text in an answer or an event; empty = none."""
     try:
         choice = content["choices"][0]
         part = choice.get("delta") or choice.get("message")
-        found = part.get("content") if part else choice.get("text")
+        found = [part.get(name) for name in fields] if part else [choice.get("text")]
     except (AttributeError, KeyError, IndexError, TypeError):
         return ""  # an event with the usage has no choice
-    return found if isinstance(found, str) else ""
+    return "".join(one for one in found if isinstance(one, str))

@@ -12,6 +12,9 @@ from moorage.adapters.engines.engine_stream import TextReader
 from moorage.readiness.acceptance import Sample
 from moorage.readiness.protocol import MOST_BYTES
 
+GENERATED = ("content", "reasoning", "reasoning_content")
+"""Fields with the text of a message: all of it took time, also what a model thinks first."""
+
 
 async def send_load(
     questions: Sequence[Question], concurrency: int, seconds: float
@@ -67,7 +70,7 @@ async def _times(
     async with client.stream(
         question.method, question.url, json=question.body, headers=question.headers
     ) as response:
-        reader = TextReader(response, MOST_BYTES, usage)
+        reader = TextReader(response, MOST_BYTES, usage, GENERATED)
         async for piece in response.aiter_raw():
             times += [time.monotonic() for _ in reader.feed(piece)]
         times += [time.monotonic() for _ in reader.end()]

@@ -34,6 +34,11 @@ def at_once(send: Send) -> None:
     send(HEAD + chat("ok"))
 
 
+def thinks(send: Send) -> None:
+    thoughts = ({"reasoning": "a"}, {"reasoning_content": "b"}, {"content": "c"})
+    send(HEAD + b"".join(event({"choices": [{"delta": one}]}) for one in thoughts))
+
+
 def silent(send: Send) -> None:
     send(HEAD + event({"choices": [], "usage": {"completion_tokens": 0}}))
 
@@ -51,6 +56,7 @@ def no_http(send: Send) -> None:
     [
         (streams, 5, ""),
         (at_once, 1, ""),
+        (thinks, 3, ""),
         (silent, 0, "no text was generated"),
         (broken, 0, "HTTP 503: full"),
         (no_http, 0, "the answer is no HTTP"),
