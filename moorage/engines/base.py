@@ -8,7 +8,13 @@ from moorage.common.failures import Failure
 from moorage.common.units import GIB
 from moorage.common.values import Origin, Value
 from moorage.engines.api_key import generated_key
-from moorage.engines.command_line import own_command, start_flags, without_user_flags
+from moorage.engines.command_line import (
+    filled,
+    own_command,
+    placeholders,
+    start_flags,
+    without_user_flags,
+)
 from moorage.engines.companions import companion_mounts
 from moorage.engines.flags import Flag, Variable, user_flag, variable
 from moorage.engines.labels import labels_of
@@ -273,9 +279,10 @@ class Engine(EngineTraits):
         derived = (*self.environment(request), *visibility(request), *compatibility(request))
         derived = (*derived, *generated_key(request, self.api_key_variable))
         variables = {one.name: one for one in derived}
-        fixed = self.fixed_variables(request)
-        for name, value in request.spec.engine.env.items():
+        fixed, values = self.fixed_variables(request), placeholders(request)
+        for name, written in request.spec.engine.env.items():
             if name not in fixed:
+                (value,) = filled((written,), values, {})
                 variables[name] = variable(name, value, "engine.env", Origin.USER)
         for name, secret in request.spec.secrets.items():
             variables[name] = Variable(

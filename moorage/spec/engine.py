@@ -96,8 +96,8 @@ class EngineSpec(InputValue):
         {},
         max_length=1000,
         description="Environment variables for the engine, such as"
-        ' `{"VLLM_LOGGING_LEVEL": "DEBUG"}`; they win over derived ones. Never put a secret here:'
-        " use `secrets`.",
+        ' `{"VLLM_LOGGING_LEVEL": "DEBUG"}`; they win over derived ones. The placeholders of'
+        " `command` are filled in. Never put a secret here: use `secrets`.",
     )
     api_key: ApiKey = Field(
         ApiKey.AUTO,

@@ -62,7 +62,7 @@ KEPT = "/home/moorage/cache"
 OWN_RUN = ["acme", "{{model_path}}", "--ids={{accelerator_ids}}", "--n={{accelerator_count}}"]
 OWN_ENGINE = {
     "command": [*OWN_RUN, "--at={{host_ip}}", "--mode={{MODE}}", "{{other}}"],
-    "env": {"MODE": "a b"},
+    "env": {"MODE": "a b", "PORT": "{{port}}"},
     "image": "own:1",
 }
 OWN_START = "{{model_path}} --quick --max-model-len 4096"
