@@ -34,6 +34,9 @@ TRANSCRIBERS = frozenset(
 Source: `supports_transcription_only` in the models of vLLM 0.32.
 """
 
+CHATTERS = frozenset({"DeepseekV32ForCausalLM", "DeepseekV4ForCausalLM"})
+"""Architectures whose chats engines build without a template (`config/model.py` of vLLM 0.32)."""
+
 GENERATORS = ("MiDashengLMModel", "MossAudioModel", "Qwen2_5OmniModel", "UltravoxModel")
 """Architectures that generate text although their names end like those of encoders.
 
@@ -153,7 +156,7 @@ def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
         quantization=_quantization(config, text),
         format=model.weights.family,
         weight_bytes=model.weights.bytes,
-        has_chat_template=model.has_chat_template,
+        has_chat_template=_has_chat_template(spec, model, config),
         categories=(BY_MODE.get(mode, "llm"),),
         warnings=tuple(warnings),
     )
@@ -257,6 +260,13 @@ def _mode(
                 return (Mode.CLASSIFICATION if many else mode), Origin.DERIVED
     warnings.append("the architecture does not tell what the model is for; completion is assumed")
     return Mode.COMPLETION, Origin.DEFAULT
+
+
+def _has_chat_template(spec: ModelSpec, model: ResolvedModel, config: Config) -> bool:
+    """Whether engines can build a chat: from a template, or as they know for the model."""
+    is_known = model.has_only_tekken or not CHATTERS.isdisjoint(architectures(config))
+    stated = spec.engine.arguments.states("--chat-template")
+    return model.has_chat_template or is_known or stated
 
 
 def _foreign_code(spec: ModelSpec, config: Config) -> Iterator[str]:

@@ -105,6 +105,10 @@ class WeightSummary(Value):
     bytes_by_dtype: dict[str, int] = {}
 
 
+TEKKEN = "tekken.json"
+"""The file of Mistral's own tokenizer."""
+
+
 class ResolvedModel(Value):
     """The result of step `resolve`.
 
@@ -150,6 +154,12 @@ class ResolvedModel(Value):
     def bytes_to_stage(self) -> int:
         """Bytes of the chosen files."""
         return sum(file.size for file in self.files)
+
+    @property
+    def has_only_tekken(self) -> bool:
+        """Whether Mistral's own tokenizer, which builds chats itself, is its only one."""
+        names = {file.name for file in self.files}
+        return TEKKEN in names and names.isdisjoint({"tokenizer.json", "tokenizer.model"})
 
     @property
     def parts(self) -> tuple[ResolvedModel, ...]:

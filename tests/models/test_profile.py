@@ -10,6 +10,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
 from moorage.models.config import context_length
 from moorage.models.profile import ModelProfile, derive_profile
+from moorage.models.source import ModelFile
 from moorage.spec import Mode
 from tests.builders import a_model, a_spec
 
@@ -399,3 +400,23 @@ def test_code_in_another_repository_is_named(mapped: Any, *, trusts: bool, warne
     warnings = derived({**LLAMA, "auto_map": mapped}, wish=wish).warnings
     assert len(warnings) == warned
     assert all("acme/new-impl," in warning for warning in warnings)
+
+
+@pytest.mark.parametrize(
+    ("names", "architecture", "args", "chats"),
+    [
+        (["tekken.json"], "MistralForCausalLM", [], True),
+        (["tekken.json", "tokenizer.json"], "MistralForCausalLM", [], False),
+        (["tokenizer.json"], "DeepseekV32ForCausalLM", [], True),
+        (["tokenizer.json"], "LlamaForCausalLM", ["--chat-template /t.jinja"], True),
+        (["tokenizer.json"], "LlamaForCausalLM", [], False),
+    ],
+)
+def test_some_models_chat_without_a_template_of_their_own(
+    names: list[str], architecture: str, args: list[str], chats: bool
+) -> None:
+    files = tuple(ModelFile(name=name, size=1) for name in names)
+    config = {"architectures": [architecture]}
+    wish = {"engine": {"args": args}}
+    found = derived(config, wish=wish, files=files, has_chat_template=False)
+    assert found.has_chat_template is chats

@@ -9,7 +9,7 @@ from moorage.common.values import Origin
 from moorage.common.versions import at_least
 from moorage.engines.flags import Flag, derived_flag, spec_flag
 from moorage.engines.request import LaunchRequest
-from moorage.engines.vllm.arguments import TEKKEN, has_only_tekken
+from moorage.models.source import TEKKEN
 from moorage.spec import Mode
 
 PROGRAM = "/opt/tritonserver/python/openai/openai_frontend/main.py"
@@ -78,7 +78,7 @@ def _tokenizer_refusal(request: LaunchRequest) -> Failure | None:
         return None
     if request.model.has_own_tokenizer:
         why = "runs no code of the model, and its tokenizer is such code"
-    elif has_only_tekken(request):
+    elif request.model.has_only_tekken:
         why = f"does not read {TEKKEN}, the model's only tokenizer"
     else:
         return None

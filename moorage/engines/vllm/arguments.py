@@ -13,6 +13,7 @@ from moorage.engines.vllm.environment import ascend_flags
 from moorage.engines.vllm.launch_facts import arguments_of, is_omni, version_of
 from moorage.images.image import COMPILER
 from moorage.models.profile import POOLING, ModelProfile
+from moorage.models.source import TEKKEN
 from moorage.placement.placement import CPU
 from moorage.spec import Mode
 
@@ -108,22 +109,13 @@ def mode_flags(profile: ModelProfile, version: str) -> tuple[Flag, ...]:
     return (Flag(tokens=tokens, origin=profile.mode_origin, reason=f"mode {profile.mode}"),)
 
 
-TEKKEN = "tekken.json"
-
-
-def has_only_tekken(request: LaunchRequest) -> bool:
-    """Whether Mistral's own tokenizer is the model's only one."""
-    names = {file.name for file in request.model.files}
-    return TEKKEN in names and names.isdisjoint({"tokenizer.json", "tokenizer.model"})
-
-
 def _tokenizer_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     """The mode of Mistral's own tokenizer, if there is no other.
 
     vLLM 0.32 chooses it only next to Mistral's own weights (`tokenizers/registry.py`), which are
     not downloaded.
     """
-    if not has_only_tekken(request) or request.spec.engine.arguments.states("--tokenizer"):
+    if not request.model.has_only_tekken or request.spec.engine.arguments.states("--tokenizer"):
         return ()
     return (derived_flag(f"{TEKKEN} is its only tokenizer", "--tokenizer-mode", "mistral"),)
 
