@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from moorage.engines.vllm.companions import UPDATING
 from moorage.engines.vllm.sleep import DEV_MODE
 from moorage.inventory.fleet import Fleet, Host
 from moorage.policy.names import has_image, has_name, has_variable, is_below, refused_words
@@ -106,8 +107,13 @@ def _of_variables(rules: Rules, request: Request) -> Iterator[Finding]:
         for name in names:
             if not has_variable(rules.env, name):
                 yield "env", f"{field}.{name}", name, rules.env
-    if spec.sleep_level and not has_variable(rules.env, DEV_MODE):
-        yield "env", "sleep_level", DEV_MODE, rules.env  # a sleep level sets this variable
+    own = (
+        (DEV_MODE, "sleep_level", spec.sleep_level),
+        (UPDATING, "lora_updates", spec.lora_updates),
+    )
+    for name, field, value in own:  # these fields set variables, too
+        if value and not has_variable(rules.env, name):
+            yield "env", field, name, rules.env
     for variable, secret in spec.secrets.items():
         if secret in request.variables and not has_name(rules.variables, secret):
             yield "variables", f"secrets.{variable}", secret, rules.variables

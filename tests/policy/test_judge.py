@@ -92,6 +92,7 @@ HOSTILE: list[tuple[str, dict[str, Any]]] = [
     ),
     ("env", {"secrets": {"VLLM_PLUGINS": "a-block"}}),
     ("env", {"sleep_level": 1}),
+    ("env", {"lora_updates": {"max": 4}}),
     ("env", {"secrets": {"PIP_INDEX_URL": "a-block"}}),
     *(
         ("args", {"engine": {"name": "vllm", "args": [line]}})

@@ -67,12 +67,16 @@ def speculative_flags(speculative: SpeculativeSpec | None, model: str = "") -> t
     return (spec_flag(f"{speculative.method} drafts", "--speculative-config", json.dumps(stated)),)
 
 
+UPDATING = "VLLM_ALLOW_RUNTIME_LORA_UPDATING"
+"""Whoever may ask the model may then make it load an adapter from any path or repository."""
+
+
 def update_variables(updates: AdapterUpdatesSpec | None) -> tuple[Variable, ...]:
     """The variable that opens the endpoints for loading and unloading adapters."""
     if updates is None:
         return ()
     reason = "lora_updates: adapters are loaded and unloaded while it serves"
-    return (variable("VLLM_ALLOW_RUNTIME_LORA_UPDATING", "1", reason, Origin.USER),)
+    return (variable(UPDATING, "1", reason, Origin.USER),)
 
 
 def memory_arguments(spec: ModelSpec, lora: LoraOptions | None) -> tuple[str, ...]:
