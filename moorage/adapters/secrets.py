@@ -66,10 +66,16 @@ def learn_secrets(names: Iterable[str]) -> None:
 def _read(name: str) -> str | None:
     if is_generated(name):
         return find_key(name)
-    if (value := os.environ.get(name)) is not None:
-        return value
+    if (value := os.environ.get(name, "")).strip():
+        return _without_newline(value)
     # Last, because the import of Prefect takes seconds.
-    return read_block(name)
+    value = read_block(name) or ""
+    return _without_newline(value) if value.strip() else None
+
+
+def _without_newline(value: str) -> str:
+    """A value as it is meant: files and `echo` end with a newline, which no header may contain."""
+    return value.rstrip("\r\n")
 
 
 def find_key(name: str) -> str | None:

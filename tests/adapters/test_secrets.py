@@ -40,6 +40,25 @@ def test_a_variable_of_the_environment_comes_first(monkeypatch: pytest.MonkeyPat
     assert read_secrets([]) == {}
 
 
+def test_a_value_that_a_file_or_echo_wrote_ends_before_its_newline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TEAM_TOKEN", "sesame\n")
+    assert read_secrets(["TEAM_TOKEN"]) == {"TEAM_TOKEN": "sesame"}
+
+
+@pytest.mark.parametrize("empty", ["", " ", "\n"])
+def test_an_empty_variable_counts_as_none(empty: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEAM_TOKEN", empty)
+    monkeypatch.setattr("moorage.adapters.secrets.read_block", {"TEAM_TOKEN": "block"}.get)
+    assert read_secrets(["TEAM_TOKEN"]) == {"TEAM_TOKEN": "block"}
+
+    monkeypatch.setattr("moorage.adapters.secrets.read_block", {}.get)
+    with pytest.raises(Failure) as caught:
+        read_secrets(["TEAM_TOKEN"])
+    assert caught.value.cause is Cause.SECRET_MISSING
+
+
 @pytest.mark.server
 def test_else_it_is_a_secret_block_of_the_server(prefect_server: PrefectServer) -> None:
     with temporary_settings(prefect_server.settings):
