@@ -38,20 +38,25 @@ async def set_schedules(models: Collection[str] | None, wanted: Sequence[ModelSc
     """
     from moorage.adapters.prefect.schedules import (  # noqa: PLC0415  (imports Prefect)
         change_schedules,
+        is_possible,
         scheduled_deployments,
     )
 
+    for one in wanted:
+        if not is_possible(one):
+            tell(f"{one.model} gets no schedule: Prefect knows no `{one.cron}` in {one.timezone}")
+    wanted = list(filter(is_possible, wanted))
     try:
         deployments = await scheduled_deployments()
-        for one in deployments:
-            named = {schedule.model for schedule in one.schedules}
+        for deployment in deployments:
+            named = {schedule.model for schedule in deployment.schedules}
             ours = await in_thread(_own_models, named) if models is None else models
             changes = schedule_changes(
-                [schedule for schedule in wanted if schedule.deployment == one.name],
-                [schedule for schedule in one.schedules if schedule.model in ours],
+                [schedule for schedule in wanted if schedule.deployment == deployment.name],
+                [schedule for schedule in deployment.schedules if schedule.model in ours],
             )
             if changes:
-                await change_schedules(one, changes)
+                await change_schedules(deployment, changes)
     except Failure as failure:
         tell(f"schedules are not set: {failure}; reconciling tries again")
         return

@@ -1,23 +1,29 @@
 """Schedules on which a model wakes and goes to sleep."""
 
+import re
 from datetime import UTC, datetime
 from typing import Annotated, Self
-from zoneinfo import ZoneInfo
+from zoneinfo import available_timezones
 
 from cronsim import CronSim, CronSimError
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
-from moorage.common.values import InputValue
+from moorage.common.values import RECORDED, InputValue
 
 CRON_FIELDS = 5
 LONGEST = 100
+UNKNOWN_TO_PREFECT = re.compile(r"LW|\dL", re.IGNORECASE)
 LEAP_YEAR = datetime(2024, 1, 1, tzinfo=UTC)
 
 
-def _check_cron(written: str) -> str:
+def _check_cron(written: str, info: ValidationInfo) -> str:
+    if info.context == RECORDED:
+        return written
     try:
         if len(written.split()) != CRON_FIELDS:
             raise CronSimError("it needs 5 fields")
+        if UNKNOWN_TO_PREFECT.search(written):
+            raise CronSimError("Prefect knows `L` only as the last day of the month")
         next(CronSim(written, LEAP_YEAR))
     except CronSimError as error:
         example = "minute, hour, day of the month, month, day of the week: `0 7 * * 1-5`"
@@ -27,11 +33,9 @@ def _check_cron(written: str) -> str:
     return written
 
 
-def _check_timezone(name: str) -> str:
-    try:
-        ZoneInfo(name)
-    except (KeyError, OSError, ValueError):
-        raise ValueError("no such time zone; write a name such as `Europe/Berlin`") from None
+def _check_timezone(name: str, info: ValidationInfo) -> str:
+    if info.context != RECORDED and name not in available_timezones():
+        raise ValueError("no such time zone; write a name such as `Europe/Berlin`")
     return name
 
 

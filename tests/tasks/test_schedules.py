@@ -10,6 +10,7 @@ from moorage.adapters.prefect.schedules import ScheduledDeployment
 from moorage.common.failures import Cause, Failure
 from moorage.operations.schedules import WAKE, ScheduleChanges, schedules_of
 from moorage.releases.states import ReleaseState
+from moorage.spec import ModelSpec
 from tasks import schedules
 from tasks.context import ledger
 from tasks.release import set_schedule
@@ -93,3 +94,24 @@ async def test_reconciling_leaves_the_schedules_of_a_model_until_it_is_retired(
     monkeypatch.setattr(CHANGED, change)
     await schedules.restore_schedules()
     assert [one.delete for one in made] == ([("moorage.tiny",)] if removed else [])
+
+
+async def test_a_recorded_time_that_prefect_does_not_know_spares_the_other_models(
+    messages: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def one_deployment() -> tuple[ScheduledDeployment]:
+        return (ScheduledDeployment(WAKE, uuid4(), (), {}),)
+
+    created: list[str] = []
+
+    async def change(_one: ScheduledDeployment, changes: ScheduleChanges) -> None:
+        created.extend(one.model for one in changes.create)
+
+    monkeypatch.setattr(SCHEDULED, one_deployment)
+    monkeypatch.setattr(CHANGED, change)
+    old = SPEC.model_dump(mode="json") | {"schedule": {"awake": "0 20 * * 5L"}}
+    recorded = ModelSpec.from_record(old).schedule
+    wanted = [*schedules_of("old", recorded), *schedules_of("new", SPEC.schedule)]
+    await schedules.set_schedules(["old", "new"], wanted)
+    assert created == ["new"]
+    assert "old gets no schedule" in messages[0]

@@ -87,6 +87,15 @@ async def remove_other_schedules(deployment: UUID, slugs: Collection[str | None]
                     await client.delete_deployment_schedule(deployment, one.id)
 
 
+def is_possible(one: ModelSchedule) -> bool:
+    """Whether Prefect knows the time and the zone of a schedule; a recorded one may be older."""
+    try:
+        creation_of(one)
+    except ValueError:
+        return False
+    return True
+
+
 def creation_of(one: ModelSchedule) -> DeploymentScheduleCreate:
     """The schedule as Prefect's client creates it."""
     return DeploymentScheduleCreate(
