@@ -100,7 +100,8 @@ def context_length(
     """
     text = text_config(config)
     lengths = [length for key in LENGTH_KEYS if (length := first_int(text, key))]
-    length = min(lengths, default=unknown)
+    # Command-R states a shorter length too; `model_max_length` wins in vLLM.
+    length = first_int(text, "model_max_length") or min(lengths, default=unknown)
     kinds = (str(part.get("model_type") or "") for part in (config, text))
     if length is None or any("gemma3" in kind for kind in kinds):
         return length  # gemma3 configures the length after scaling

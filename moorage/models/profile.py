@@ -19,7 +19,16 @@ from moorage.models.config import (
     require_limits,
     text_config,
 )
-from moorage.models.rope import MOST, POSITIONS, RopeRule, first_int, rope_rule
+from moorage.models.rope import (
+    MOST,
+    ORIGINAL,
+    POSITIONS,
+    RopeRule,
+    first_int,
+    rope_rule,
+    rope_settings,
+    rope_type,
+)
 from moorage.models.source import ResolvedModel
 from moorage.spec import EngineName, Mode, ModelSpec
 
@@ -43,11 +52,21 @@ GENERATORS = ("MiDashengLMModel", "MossAudioModel", "Qwen2_5OmniModel", "Ultravo
 Source: `_MULTIMODAL_MODELS` of vLLM 0.32.
 """
 
+LATE_INTERACTION = (
+    *("HF_ColBERT", "ColBERTModernBertModel", "ColBERTJinaRobertaModel", "ColBERTLfm2Model"),
+    *("ForRetrieval", "ColQwen3", "ColQwen3Model", "ColQwen3_5", "Qwen3VLNemotronEmbedModel"),
+)
+"""Architectures with a vector for each token: vLLM scores and ranks with them, and embeds nothing.
+
+Source: `_LATE_INTERACTION_MODELS` of vLLM 0.32.
+"""
+
 MODE_BY_ARCHITECTURE: tuple[tuple[str, Mode], ...] = (
     *((name, Mode.TRANSCRIPTION) for name in sorted(TRANSCRIBERS)),
     ("ForSequenceClassification", Mode.RERANKING),
     ("ForRewardModel", Mode.RERANKING),
     ("ForRanking", Mode.RERANKING),
+    *((name, Mode.RERANKING) for name in LATE_INTERACTION),
     *((name, Mode.COMPLETION) for name in GENERATORS),
     ("EmbeddingModel", Mode.EMBEDDING),
     ("ForMaskedLM", Mode.EMBEDDING),
@@ -217,12 +236,29 @@ def _context(
             )
         return spec.context, Origin.USER, "context in the spec"
     if longest:
+        if (short := _before_long_rope(config)) and short < longest and _may_be_vllm(spec):
+            warnings.append(
+                f"context: {short} tokens; `context: {longest}` serves more, but then the model"
+                " answers short prompts worse, too, since its rope scaling holds for all requests"
+            )
+            return short, Origin.DERIVED, "the longest without the model's long rope scaling"
         if scaled:
             warnings.append(f"context: {longest} tokens hold the model's yarn scaling; {scaled}")
         return longest, Origin.DERIVED, why
     assumed = context_length(config, CONTEXT_WHEN_UNKNOWN, rule) or CONTEXT_WHEN_UNKNOWN
     warnings.append(f"the configuration names no context length; {assumed} tokens are assumed")
     return assumed, Origin.DEFAULT, "the configuration names none"
+
+
+def _before_long_rope(config: Config) -> int | None:
+    """The length up to which a model needs no long rope scaling; None = it has no such scaling.
+
+    vLLM takes it for the default (`_get_and_verify_max_len`).
+    """
+    text = text_config(config)
+    if not any(rope_type(rope) == "longrope" for rope in rope_settings(text)):
+        return None
+    return first_int(text, ORIGINAL)
 
 
 def _may_be_vllm(spec: ModelSpec) -> bool:

@@ -57,6 +57,10 @@ def derived(config: Config, *, wish: Config | None = None, **model: Any) -> Mode
         ("XLMRobertaForSequenceClassification", Mode.CLASSIFICATION),
         ("Qwen2ForRewardModel", Mode.RERANKING),
         ("JinaVLForRanking", Mode.RERANKING),
+        ("HF_ColBERT", Mode.RERANKING),
+        ("ColBERTModernBertModel", Mode.RERANKING),
+        ("ColPaliForRetrieval", Mode.RERANKING),
+        ("OpsColQwen3Model", Mode.RERANKING),
         ("WhisperForConditionalGeneration", Mode.TRANSCRIPTION),
         ("CohereAsrForConditionalGeneration", Mode.TRANSCRIPTION),
         ("VoxtralForConditionalGeneration", Mode.COMPLETION),
@@ -420,3 +424,22 @@ def test_some_models_chat_without_a_template_of_their_own(
     wish = {"engine": {"args": args}}
     found = derived(config, wish=wish, files=files, has_chat_template=False)
     assert found.has_chat_template is chats
+
+
+LONG_ROPE = {
+    "max_position_embeddings": 131072,
+    "original_max_position_embeddings": 4096,
+    "rope_scaling": {"type": "longrope", "long_factor": [1.0], "short_factor": [1.0]},
+}
+
+
+def test_long_rope_scaling_is_used_only_where_a_longer_context_is_stated() -> None:
+    profile = derived(LONG_ROPE)
+    assert (profile.context, profile.context_origin) == (4096, Origin.DERIVED)
+    assert any("`context: 131072` serves more" in one for one in profile.warnings)
+    assert derived(LONG_ROPE, wish={"context": 131072}).context == 131072
+
+
+def test_a_length_that_the_model_states_for_its_engine_wins() -> None:
+    config = {"max_position_embeddings": 8192, "model_max_length": 131072}
+    assert derived(config).context == 131072
