@@ -54,7 +54,7 @@ async def test_an_avoided_host_that_is_away_keeps_nobody_from_planning(
         raise Planned(old.id)
 
     monkeypatch.setattr(dry_run, "_plan", planned)
-    ran()
+    ran(spec=a_spec(context=512))
     old = on("gpu-1")
     away.add("gpu-1")
     with recorded_scope(Submission(), FLEET), pytest.raises(Planned, match=old.id):
