@@ -61,10 +61,16 @@ LATE_INTERACTION = (
 Source: `_LATE_INTERACTION_MODELS` of vLLM 0.32.
 """
 
+ONLY_POOLING = ("ForRewardModel", "ForProcessRewardModel", "ForTokenClassification")
+"""Endings of architectures with scores for each token: vLLM serves them only at `/pooling`.
+
+Source: `_REWARD_MODELS` and `_TOKEN_CLASSIFICATION_MODELS` of vLLM 0.32.
+"""
+
 MODE_BY_ARCHITECTURE: tuple[tuple[str, Mode], ...] = (
     *((name, Mode.TRANSCRIPTION) for name in sorted(TRANSCRIBERS)),
     ("ForSequenceClassification", Mode.RERANKING),
-    ("ForRewardModel", Mode.RERANKING),
+    *((ending, Mode.RERANKING) for ending in ONLY_POOLING),
     ("ForRanking", Mode.RERANKING),
     *((name, Mode.RERANKING) for name in LATE_INTERACTION),
     *((name, Mode.COMPLETION) for name in GENERATORS),
@@ -150,7 +156,8 @@ def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
 
     Raises:
         Failure: `BAD_SPEC` when the spec requests a longer context than the model supports, or
-            overrides a field with a value beyond its limits.
+            overrides a field with a value beyond its limits, or when no request can prove that the
+            model serves.
     """
     # The engine's configuration overrides also apply to every decision here.
     overrides = spec.engine.arguments.json_object("--hf-overrides") or {}
@@ -292,10 +299,21 @@ def _mode(
     for name in architectures(config):
         for ending, mode in MODE_BY_ARCHITECTURE:
             if name.endswith(ending):
+                _require_a_request(spec, name)
                 many = name.endswith("ForSequenceClassification") and _labels(config) > 1
                 return (Mode.CLASSIFICATION if many else mode), Origin.DERIVED
     warnings.append("the architecture does not tell what the model is for; completion is assumed")
     return Mode.COMPLETION, Origin.DEFAULT
+
+
+def _require_a_request(spec: ModelSpec, architecture: str) -> None:
+    if architecture.endswith(ONLY_POOLING) and spec.readiness.probe.request and _may_be_vllm(spec):
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"readiness.probe.request: vLLM serves {architecture} only at `/pooling`, to which"
+            " no request of readiness goes",
+            suggestion="State `readiness.probe.request: false`, and use the gateway's `/pooling`.",
+        )
 
 
 def _has_chat_template(spec: ModelSpec, model: ResolvedModel, config: Config) -> bool:

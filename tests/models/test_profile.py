@@ -55,7 +55,6 @@ def derived(config: Config, *, wish: Config | None = None, **model: Any) -> Mode
         ("BertForMaskedLM", Mode.EMBEDDING),
         ("T5EncoderModel", Mode.EMBEDDING),
         ("XLMRobertaForSequenceClassification", Mode.CLASSIFICATION),
-        ("Qwen2ForRewardModel", Mode.RERANKING),
         ("JinaVLForRanking", Mode.RERANKING),
         ("HF_ColBERT", Mode.RERANKING),
         ("ColBERTModernBertModel", Mode.RERANKING),
@@ -70,6 +69,23 @@ def test_the_architecture_tells_the_mode(architecture: str, mode: Mode) -> None:
     profile = derived({"architectures": [architecture], "max_position_embeddings": 512})
     assert (profile.mode, profile.mode_origin) == (mode, Origin.DERIVED)
     assert profile.warnings == ()
+
+
+@pytest.mark.parametrize(
+    "architecture",
+    ["Qwen2ForRewardModel", "Qwen2ForProcessRewardModel", "BertForTokenClassification"],
+)
+def test_a_model_that_vllm_serves_only_at_pooling_needs_a_probe_without_request(
+    architecture: str,
+) -> None:
+    config = {"architectures": [architecture], "max_position_embeddings": 512}
+    with pytest.raises(
+        Failure, match=r"readiness\.probe\.request: .* only at `/pooling`"
+    ) as caught:
+        derived(config)
+    assert caught.value.cause == Cause.BAD_SPEC
+    profile = derived(config, wish={"readiness": {"probe": {"request": False}}})
+    assert (profile.mode, profile.warnings) == (Mode.RERANKING, ())
 
 
 TWO_TOKENS = {"classifier_from_token": ["no", "yes"]}
