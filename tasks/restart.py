@@ -238,8 +238,9 @@ def _token_count(row: ReleaseRow, workload: Workload) -> int | None:
     busy = ENGINES[row.plan.engine].busy if row.plan else None
     if busy is None or not busy.progress:
         return None
+    key = api_key(row.plan) if row.plan and busy.guarded else ""
     try:
-        text = read_metrics(workload.endpoint + busy.path, METRICS_SECONDS)
+        text = read_metrics(workload.endpoint + busy.path, METRICS_SECONDS, key)
     except (TimeoutError, ConnectionError):
         return None
     return metrics_total(text, busy.progress)

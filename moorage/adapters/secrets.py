@@ -59,7 +59,7 @@ def learn_secrets(names: Iterable[str]) -> None:
     """Register, for redaction, the secrets that can be read without starting a Prefect server."""
     for name in names:
         with contextlib.suppress(Failure):
-            if name in os.environ or is_generated(name) or has_api():
+            if os.environ.get(name, "").strip() or is_generated(name) or has_api():
                 read_secrets([name])
 
 

@@ -23,7 +23,7 @@ def _check_cron(written: str, info: ValidationInfo) -> str:
         if len(written.split()) != CRON_FIELDS:
             raise CronSimError("it needs 5 fields")
         if UNKNOWN_TO_PREFECT.search(written):
-            raise CronSimError("Prefect knows `L` only as the last day of the month")
+            raise ValueError("Prefect knows `L` only as the last day of the month")
         next(CronSim(written, LEAP_YEAR))
     except CronSimError as error:
         example = "minute, hour, day of the month, month, day of the week: `0 7 * * 1-5`"

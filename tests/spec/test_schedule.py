@@ -40,8 +40,8 @@ def test_times_are_kept_as_they_were_written(written: dict[str, str]) -> None:
         ({"awake": "0 7 * * *", "timezone": "../../etc/passwd"}, "schedule.timezone", "time zone"),
         ({"awake": "0 7 * * *", "timezone": "Europe"}, "schedule.timezone", "time zone"),
         ({"awake": "0 7 * * *", "timezone": "posix/UTC"}, "schedule.timezone", "time zone"),
-        ({"asleep": "0 20 * * 5L"}, "schedule.asleep", "knows `l` only"),
-        ({"asleep": "0 20 LW * *"}, "schedule.asleep", "knows `l` only"),
+        ({"asleep": "0 20 * * 5L"}, "schedule.asleep", "knows `L` only"),
+        ({"asleep": "0 20 LW * *"}, "schedule.asleep", "knows `L` only"),
         ({"awake": "0 7 * * *", "timezone": ""}, "schedule.timezone", "time zone"),
     ],
 )

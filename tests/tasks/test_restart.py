@@ -23,7 +23,7 @@ from moorage.operations.reconcile.actions import Action, ActionKind
 from moorage.operations.reconcile.cluster_state import RepairRecord
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import ReleaseState
-from moorage.spec import RuntimeName
+from moorage.spec import EngineName, RuntimeName
 from tasks import cleanup, image, restart
 from tasks.context import ledger
 from tasks.repair import _carry_out
@@ -261,3 +261,21 @@ async def test_an_answer_of_another_program_at_its_port_is_none_of_its_own(
     workload = planned_workload(PLAN.containers[0])
     problem = await restart.answers(row, workload)
     assert problem == f"{workload.name}: process 7 (vllm) listens at {workload.endpoint} too"
+
+
+@pytest.mark.parametrize(("engine", "key"), [("llama.cpp", "secret"), ("vllm", "")])
+def test_metrics_are_read_with_the_engines_key_where_it_guards_them(
+    monkeypatch: pytest.MonkeyPatch, engine: str, key: str
+) -> None:
+    keys = list[str]()
+
+    def read(_url: str, _seconds: float, api_key: str = "") -> str:
+        keys.append(api_key)
+        return ""
+
+    monkeypatch.setattr(restart, "read_metrics", read)
+    monkeypatch.setattr(restart, "api_key", lambda *_: "secret")
+    plan = PLAN.model_copy(update={"engine": EngineName(engine)})
+    row = a_row(a_release(plan=plan, profile=a_profile()))
+    restart._token_count(row, planned_workload(PLAN.containers[0]))
+    assert keys == [key]

@@ -147,7 +147,7 @@ async def served_names(endpoint: str, api_key: str = "") -> frozenset[str] | Non
     return frozenset(str(entry.get("id")) for entry in entries if isinstance(entry, dict))
 
 
-def read_metrics(url: str, timeout_seconds: float) -> str:
+def read_metrics(url: str, timeout_seconds: float, api_key: str = "") -> str:
     """Text of an engine's metrics; empty for an unusable answer or another status than 200.
 
     Raises:
@@ -155,7 +155,7 @@ def read_metrics(url: str, timeout_seconds: float) -> str:
         ConnectionError: Nothing answers at the URL.
     """
     try:
-        answer = ask_engine_now(Question(url), timeout_seconds, MOST_METRICS)
+        answer = ask_engine_now(Question(url, api_key=api_key), timeout_seconds, MOST_METRICS)
     except Unusable:
         return ""
     # Only names and numbers matter. Text beyond ASCII would take several times the memory.
