@@ -42,9 +42,8 @@ def _unlike(engine: EngineTraits, fleet: FleetSnapshot | None) -> Iterator[Hardw
     alikes, seen = set(), set()
     for host in fleet.hosts if fleet else ():
         for hardware in hardware_on(host):
-            if (
-                key := alike(hardware.host, hardware.chip)
-            ) in alikes:  # reading a catalogue is slow
+            key = alike(hardware.host, hardware.chip)
+            if key in alikes:  # reading a catalogue is slow
                 continue
             alikes.add(key)
             program = host.program(engine.name)

@@ -37,9 +37,8 @@ def filter_hosts(
 ) -> tuple[list[HostView], dict[str, Verdict]]:
     """The hosts that pass, narrowed to usable accelerators, and the verdicts on refused hosts."""
     able, refused = list(views), dict[str, Verdict]()
-    for check in Filters(
-        request, kinds_of(views)
-    ).checks:  # one filter for all hosts, faster than all for one host
+    checks = Filters(request, kinds_of(views)).checks
+    for check in checks:  # one filter for all hosts, faster than all for one host
         left, able = able, []
         for view in left:
             try:
