@@ -27,7 +27,7 @@ def init(
 ) -> None:
     """Write deployments/NAME.yaml with the source, and the other common fields as comments.
 
-    The schemas by which editors check such files are written beside it.
+    The schemas by which editors check such files are written next to it.
     """
     found = expanded(source.removeprefix("file://"))
     if not found.exists() and _is_a_path(source):

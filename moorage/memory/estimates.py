@@ -27,7 +27,7 @@ REDUNDANCY = 150 * MIB + 4 * MIB
 """Bytes that vLLM holds back (`v1/worker/gpu_worker.py`, 150 MiB), and its small buffers."""
 
 SLOT = 4
-"""Bytes of the place of one token in SGLang's table of requests, allocated beside its cache.
+"""Bytes of the place of one token in SGLang's table of requests, allocated next to its cache.
 
 Source: `mem_cache/memory_pool.py:ReqToTokenPool` (0.5.23).
 """

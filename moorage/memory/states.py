@@ -15,7 +15,7 @@ from moorage.memory.options import MemorySettings
 from moorage.memory.refusal import rejected, unknown
 
 STATES_WITH_PREFIXES_SINCE = "0.27.0"
-"""First version that may cache prefixes of models with recurrent states without being told to.
+"""First version that may cache prefixes of models with recurrent states by default.
 
 0.26 does not, and 0.32 does (`_set_default_chunked_prefill_and_prefix_caching_args`).
 """
@@ -120,9 +120,9 @@ def states_kept(facts: Facts, settings: MemorySettings, prefix: bool) -> Kept:
     last = 3 if facts.model_type in MAMBA2 else 2
     if settings.sglang or settings.as_described or facts.model_type not in EACH_BLOCK_TYPES:
         return Kept(last)
-    told = settings.enable_prefix_caching is not None
-    if not told and not any(map(_may_keep_all, settings.versions)):
-        return Kept(last)  # those that cache without being told keep the last ones only
+    stated = settings.enable_prefix_caching is not None
+    if not stated and not any(map(_may_keep_all, settings.versions)):
+        return Kept(last)  # those that cache by default keep the last ones only
     doubt = "" if settings.is_read else "this vLLM may keep fewer states of each request"
     if settings.mamba_cache_mode == "align":
         return Kept(last if doubt else 2, doubt)

@@ -67,7 +67,7 @@ def apply_overrides(config: Config, overrides: Config) -> dict[str, Any]:
 
 
 MODELOPT = "hf_quant_config.json"
-"""The file beside config.json to which NVIDIA's ModelOpt up to 0.29 writes the quantisation."""
+"""The file next to config.json to which NVIDIA's ModelOpt up to 0.29 writes the quantisation."""
 
 MODELOPT_KEYS = ("quant_algo", "kv_cache_quant_algo")
 

@@ -48,7 +48,7 @@ UNUSED_SUFFIXES = (
 BIN_NOT_WEIGHTS = ("training_args.bin", "optimizer.bin", "scheduler.bin", "random_states")
 
 HEADS = ("colbert_linear.pt", "sparse_linear.pt")
-"""Small layers of BGE-M3 that vLLM loads beside its weights of another family."""
+"""Small layers of BGE-M3 that vLLM loads next to its weights of another family."""
 
 LARGEST_METADATA = 64 * MIB
 """Largest file that is read before the weights are fetched; tokenizers take up to 35 MiB."""

@@ -25,7 +25,7 @@ class AcceleratorKind(NamedTuple):
     Attributes:
         name: Product name; empty = unknown.
         total: Bytes of memory, of the smallest in the fleet.
-        family: Chip family, by which images differ; empty = unknown, or told by the name.
+        family: Chip family, by which images differ; empty = unknown, or in the name.
     """
 
     type: str

@@ -150,7 +150,7 @@ def mirrors_of(
     """Mirrors from which other machines download a model; none = this machine sends its own copy.
 
     Their addresses stay valid for `seconds`. Mirrors contain the hub's token, and never a key of an
-    object store. They also bring the authorities that this machine is told to trust.
+    object store. They also bring the authorities that this machine trusts.
     """
     if is_local(model.source) or _is_offline(model.source, settings):
         return []

@@ -280,7 +280,7 @@ def _native(request: LaunchRequest) -> tuple[Flag, ...]:
 
 
 def _states_rank_zero(request: LaunchRequest) -> bool:
-    """Whether the leader is told its start rank, as GPUStack does.
+    """Whether the leader gets its start rank, as from GPUStack.
 
     From 0.28 on it would balance the load for its own ranks only, and refuse headless followers
     (`arg_utils.py`, `v1/engine/utils.py`). Older versions ignore it.
