@@ -42,17 +42,17 @@ async def set_schedules(models: Collection[str] | None, wanted: Sequence[ModelSc
         scheduled_deployments,
     )
 
+    possible = [one for one in wanted if is_possible(one)]
     for one in wanted:
-        if not is_possible(one):
+        if one not in possible:
             tell(f"{one.model} gets no schedule: Prefect knows no `{one.cron}` in {one.timezone}")
-    wanted = list(filter(is_possible, wanted))
     try:
         deployments = await scheduled_deployments()
         for deployment in deployments:
             named = {schedule.model for schedule in deployment.schedules}
             ours = await in_thread(_own_models, named) if models is None else models
             changes = schedule_changes(
-                [schedule for schedule in wanted if schedule.deployment == deployment.name],
+                [schedule for schedule in possible if schedule.deployment == deployment.name],
                 [schedule for schedule in deployment.schedules if schedule.model in ours],
             )
             if changes:
@@ -60,7 +60,7 @@ async def set_schedules(models: Collection[str] | None, wanted: Sequence[ModelSc
     except Failure as failure:
         tell(f"schedules are not set: {failure}; reconciling tries again")
         return
-    missing = {schedule.deployment for schedule in wanted} - {one.name for one in deployments}
+    missing = {schedule.deployment for schedule in possible} - {one.name for one in deployments}
     if missing:
         lacking = " and ".join(sorted(missing))
         tell(f"schedules begin with `moorage serve`: Prefect's server has no {lacking} yet")

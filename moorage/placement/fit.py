@@ -19,8 +19,8 @@ NOTHING: Amounts = {}
 
 ALL_PORTS = 2**16
 
-Facts = tuple[str, str, int, str, str]
-"""Facts of an accelerator: type, name, bytes of memory, family, and the driver's newest runtime."""
+AcceleratorFacts = tuple[str, str, int, str, str]
+"""Type, name, bytes of memory, family, and the driver's newest runtime."""
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class Room:
     ram: int
     cores: int
     memory: list[int]
-    only: Facts | None
+    only: AcceleratorFacts | None
     occupied: tuple[int, ...]
 
 
@@ -79,7 +79,7 @@ def claimed_amounts(claims: Iterable[Claim]) -> tuple[Amounts, Amounts]:
 
 def _memory(
     host: HostSnapshot, held: Amounts, pending: Amounts
-) -> tuple[list[int], Facts | None, tuple[int, ...]]:
+) -> tuple[list[int], AcceleratorFacts | None, tuple[int, ...]]:
     """The room's `memory`, `only` and `occupied`: in one pass, as fleets are large."""
     there = fields(host)
     reserve = there["accelerator_reserve"]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from moorage.common.units import human_bytes
 from moorage.inventory.devices import CUDA
 from moorage.inventory.snapshot import VENDORS, Accelerator, HostSnapshot
-from moorage.placement.fit import Facts, Room, room_of
+from moorage.placement.fit import AcceleratorFacts, Room, room_of
 
 TOLERANCE = 100
 """Sizes of one product that differ by at most this fraction (1 / n) are one kind.
@@ -130,7 +130,7 @@ def view_of(host: HostSnapshot, smallest: Smallest = NONE) -> HostView:
 
 
 @lru_cache(maxsize=1024)
-def _only_kind(facts: Facts) -> tuple[AcceleratorKind, Chips]:
+def _only_kind(facts: AcceleratorFacts) -> tuple[AcceleratorKind, Chips]:
     """The kind of such accelerators, and its chip, as `HostView.chips` of a host without others."""
     type, name, total, family, runtime = facts
     kind = kind_of(type, name, total, family)
