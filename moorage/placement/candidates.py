@@ -23,6 +23,8 @@ class Candidate:
         needed: Bytes to take of each accelerator, or of RAM on CPU.
         is_full: Whether the whole context fits.
         layers: Layers on the accelerators while the others stay in RAM; 0 = all on accelerators.
+        points: Points of each term, once it is scored.
+        score: Their sum, out of 100.
     """
 
     views: tuple[HostView, ...]
@@ -32,20 +34,13 @@ class Candidate:
     needed: int
     is_full: bool = True
     layers: int = 0
+    points: tuple[float, ...] = ()
+    score: float = 0.0
 
     @property
     def budget(self) -> int:
         """Bytes that every accelerator can give."""
         return min(room[-1] for room in self.rooms)
-
-
-@dataclass(slots=True)
-class ScoredCandidate:
-    """A candidate with its score out of 100 and the points of each term."""
-
-    candidate: Candidate
-    points: tuple[float, ...]
-    score: float
 
 
 MOST_ON_ONE_HOST = 64

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import human_bytes
@@ -50,13 +51,14 @@ def room_of(host: HostSnapshot) -> Room:
     be meant for it. Pending claims do not reduce that use.
     """
     there = fields(host)
-    held, pending, of_ram, cores = NOTHING, NOTHING, (0, 0), there["cpus"]
+    held, pending, ram_held, ram_pending, cores = NOTHING, NOTHING, 0, 0, there["cpus"]
     if there["claims"]:  # most hosts of a fleet may have none
         held, pending = claimed_amounts(there["claims"])
-        of_ram = held.get(RAM, 0), pending.get(RAM, 0)
+        ram_held, ram_pending = held.get(RAM, 0), pending.get(RAM, 0)
         cores = max(0, cores - held.get(CORES, 0))
-    ram = _left(there["ram_total"], there["ram_free"], there["ram_reserve"], *of_ram)
-    room = Room(ram, cores, *_memory(host, held, pending))
+    ram = _left(there["ram_total"], there["ram_free"], there["ram_reserve"], ram_held, ram_pending)
+    memory, only, occupied = _memory(there, held, pending)
+    room = Room(ram, cores, memory, only, occupied)
     if there["unified_memory"]:
         _share_one_pool(host, room)
     return room
@@ -78,10 +80,12 @@ def claimed_amounts(claims: Iterable[Claim]) -> tuple[Amounts, Amounts]:
 
 
 def _memory(
-    host: HostSnapshot, held: Amounts, pending: Amounts
+    there: dict[str, Any], held: Amounts, pending: Amounts
 ) -> tuple[list[int], AcceleratorFacts | None, tuple[int, ...]]:
-    """The room's `memory`, `only` and `occupied`: in one pass, as fleets are large."""
-    there = fields(host)
+    """The room's `memory`, `only` and `occupied`: in one pass, as fleets are large.
+
+    `there` holds the fields of the host.
+    """
     reserve = there["accelerator_reserve"]
     memory: list[int] = []
     occupied: tuple[int, ...] = ()

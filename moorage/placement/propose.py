@@ -197,7 +197,8 @@ def _place_replica(
         seats, by_host, ranking = place_by_rules(request, able, replica)
         by_host |= refused
         return seats, lambda: tuple(by_host[view.host.name] for view in views), ranking
-    scored = score_all(request, first_candidates(request, able), able)
+    scored = first_candidates(request, able)
+    score_all(request, scored, able)
     seats = seats_of(request, best(request, scored), replica) if scored else ()
 
     def judge() -> tuple[Verdict, ...]:

@@ -8,7 +8,6 @@ from moorage.inventory.claims import Resource
 from moorage.placement.candidates import (
     Candidate,
     Layout,
-    ScoredCandidate,
     cpu_refusal,
     layouts_on_one_host,
     within_ram,
@@ -24,7 +23,7 @@ def verdicts_of(
     views: Sequence[HostView],
     able: Sequence[HostView],
     refused: dict[str, Verdict],
-    scored: Sequence[ScoredCandidate],
+    scored: Sequence[Candidate],
 ) -> tuple[Verdict, ...]:
     """One verdict for each host, in the order of the fleet.
 
@@ -36,21 +35,21 @@ def verdicts_of(
     """
     verdicts = refused.copy()
     for one in scored:
-        rooms = one.candidate.rooms
-        for at, view in enumerate(one.candidate.views):
+        score = one.score
+        for view, room in zip(one.views, one.rooms, strict=True):
             host = view.host.name
             other = verdicts.get(host)
-            if other is None or other.score < one.score:
-                verdicts[host] = _accept(host, one, rooms[at])
+            if other is None or other.score < score:
+                verdicts[host] = _accept(host, one, room)
     if len(verdicts) < len(views):
         rest = [view for view in able if view.host.name not in verdicts]
-        verdicts.update(_refuse_all(request, rest, scored[0].candidate if scored else None))
+        verdicts.update(_refuse_all(request, rest, scored[0] if scored else None))
     return tuple([verdicts[view.host.name] for view in views])
 
 
-def _accept(host: str, one: ScoredCandidate, room: list[int]) -> Verdict:
-    count = len(room) if one.candidate.kind else 0
-    needed, left = one.candidate.needed, room[-1]
+def _accept(host: str, one: Candidate, room: list[int]) -> Verdict:
+    count = len(room) if one.kind else 0
+    needed, left = one.needed, room[-1]
     note = "more than is free, as the spec allows" if count and needed > left else ""
     return Verdict(host, None, note, needed, left, count, 0, (), one.score, one.points)
 

@@ -200,6 +200,8 @@ def alike(host: HostSnapshot, chip: Chip) -> tuple[object, ...]:
     It contains ids of objects that hosts share: callers that keep the key must keep the host.
     """
     architecture, runtimes, programs, engines, catalogue = _traits(fields(host))
+    if not (engines or catalogue):
+        return chip, architecture, runtimes, programs
     engines_id = id(engines) if engines else 0
     catalogue_id = id(catalogue) if catalogue else 0
     return chip, architecture, runtimes, programs, engines_id, catalogue_id

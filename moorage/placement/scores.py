@@ -6,7 +6,7 @@ from operator import itemgetter
 
 from moorage.common.values import fields
 from moorage.inventory.claims import Resource
-from moorage.placement.candidates import Candidate, ScoredCandidate
+from moorage.placement.candidates import Candidate
 from moorage.placement.demand import Split
 from moorage.placement.request import Request
 from moorage.placement.seating import tokens_on
@@ -19,15 +19,13 @@ Term = Callable[[Request, Candidate, HostView, list[int]], float]
 """Rates one host of a candidate from 0 to 1, given the room on the accelerators to take."""
 
 
-def score_all(
-    request: Request, candidates: Sequence[Candidate], views: Sequence[HostView]
-) -> list[ScoredCandidate]:
-    """The points of each candidate: the mean over its hosts, leader and followers alike.
+def score_all(request: Request, candidates: Sequence[Candidate], views: Sequence[HostView]) -> None:
+    """Score each candidate: the mean over its hosts, leader and followers alike.
 
     Terms that rate all hosts alike are computed once.
     """
     if not candidates:
-        return []
+        return
     weights = WEIGHTS[request.spec.placement.strategy].values()
     same = _same_for_all(request, views, {rate for _, rate in weights})
     points = _points_alone if all(len(one.views) == 1 for one in candidates) else _points
@@ -37,11 +35,8 @@ def score_all(
         else points(request, candidates, weight, rate)
         for weight, rate in weights
     ]
-    rows = zip(*columns, strict=True)
-    return [
-        ScoredCandidate(candidate, row, sum(row))
-        for candidate, row in zip(candidates, rows, strict=True)
-    ]
+    for candidate, row in zip(candidates, zip(*columns, strict=True), strict=True):
+        candidate.points, candidate.score = row, sum(row)
 
 
 def _same_for_all(
@@ -146,7 +141,7 @@ ALIKE = 2 * 10**-DIGITS
 """Scores further apart than this differ within `DIGITS`."""
 
 
-def best(request: Request, scored: Sequence[ScoredCandidate]) -> Candidate:
+def best(request: Request, scored: Sequence[Candidate]) -> Candidate:
     """The candidate with the highest score; a seed, else the order of the fleet, breaks ties.
 
     If no candidate fits the whole context, the longest context wins, then the most room, then the
@@ -155,29 +150,29 @@ def best(request: Request, scored: Sequence[ScoredCandidate]) -> Candidate:
     seed = request.spec.placement.seed
     near: Iterable[int] = range(len(scored))
     reach: dict[tuple[AcceleratorKind | None, Split], int] = {}
-    if scored[0].candidate.is_full:
+    if scored[0].is_full:
         top = max([one.score for one in scored]) - ALIKE
         near = [at for at, one in enumerate(scored) if one.score > top]
     else:
         reach = _reach(request, scored)
 
     def rank(at: int) -> tuple[int, int, float, int]:
-        one, candidate = scored[at], scored[at].candidate
+        candidate = scored[at]
         tie = -at if seed is None else _chance(seed, candidate.views[0].host.name)
         shape = candidate.kind, candidate.split
         cut = (0, 0) if candidate.is_full else (reach[shape], candidate.budget)
-        return (*cut, round(one.score, DIGITS), tie)
+        return (*cut, round(candidate.score, DIGITS), tie)
 
-    return scored[max(near, key=rank)].candidate
+    return scored[max(near, key=rank)]
 
 
 def _reach(
-    request: Request, scored: Sequence[ScoredCandidate]
+    request: Request, scored: Sequence[Candidate]
 ) -> dict[tuple[AcceleratorKind | None, Split], int]:
     """For each kind and split, the longest context on the candidate with the most room."""
     most: dict[tuple[AcceleratorKind | None, Split], Candidate] = {}
-    for one in scored:
-        key, candidate = (one.candidate.kind, one.candidate.split), one.candidate
+    for candidate in scored:
+        key = candidate.kind, candidate.split
         if not candidate.is_full and (key not in most or candidate.budget > most[key].budget):
             most[key] = candidate
     return {key: tokens_on(request, candidate) for key, candidate in most.items()}

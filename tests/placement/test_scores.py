@@ -44,10 +44,10 @@ def points(
         split=Split(),
         needed=needed * GIB,
     )
-    (scored,) = score_all(wanted, [candidate], seen)
-    assert scored.score == pytest.approx(sum(scored.points))
+    score_all(wanted, [candidate], seen)
+    assert candidate.score == pytest.approx(sum(candidate.points))
     names = WEIGHTS[wanted.spec.placement.strategy]
-    return dict(zip(names, scored.points, strict=True))
+    return dict(zip(names, candidate.points, strict=True))
 
 
 @pytest.mark.parametrize("strategy", list(Strategy))
@@ -143,8 +143,8 @@ def test_on_cpu_ram_takes_the_place_of_accelerators() -> None:
     seen = views(a_host(ram_free=64 * GIB))
     wanted = request(SPREAD)
     candidate = Candidate((seen[0],), ([64 * GIB],), None, Split(), 32 * GIB)
-    (scored,) = score_all(wanted, [candidate], seen)
-    assert scored.points == pytest.approx((40, 15, 5, 0, 0))
+    score_all(wanted, [candidate], seen)
+    assert candidate.points == pytest.approx((40, 15, 5, 0, 0))
 
 
 def test_a_second_replica_leaves_the_emptiest_host_for_one_that_has_none() -> None:
