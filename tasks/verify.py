@@ -61,6 +61,11 @@ BY_WHOM = (
     " tells, but `dmesg` on the host does. Then raise `placement.ram`."
 )
 
+WANTS_KEY = (
+    "The engine wants an API key that it was not asked with: let it serve without one, or set"
+    " `readiness.probe.request: false`, so that its health path alone proves that it serves."
+)
+
 WRONG_SERVE = (
     "Correct `serve` of the cluster in the fleet file, or see whether this machine may reach it."
 )
@@ -223,7 +228,10 @@ class Watch:
                     phase=probe.phase, seconds=seconds, attempts=attempts, detail=redact(kept)
                 )
             if is_final(probe, status):
-                raise await self._failure(Cause.BAD_ANSWER, f"{probe.path}: {found}")
+                failure = await self._failure(Cause.BAD_ANSWER, f"{probe.path}: {found}")
+                if failure.cause is Cause.BAD_ANSWER and status in (401, 403):
+                    failure.suggestion = WANTS_KEY
+                raise failure
             if status or attempts == 1 or timeout >= TELLING_SECONDS:
                 wrong = found
             # A small share of the wait, so that readiness is seen in time.

@@ -159,3 +159,23 @@ async def test_a_last_request_without_time_for_an_answer_hides_no_reason(
     left = time.monotonic() - spec.readiness.deadlines.warm_up_seconds + 0.3
     with pytest.raises(Failure, match="is not listed"):
         await watch._pass(listed, began=left)
+
+
+@pytest.mark.parametrize(
+    ("status", "advice"), [(401, "`readiness"), (403, "API key"), (404, "`mode`")]
+)
+async def test_an_engine_that_wants_a_key_is_told_from_one_with_another_purpose(
+    monkeypatch: pytest.MonkeyPatch, status: int, advice: str
+) -> None:
+    async def ask(*_: object) -> tuple[int, str]:
+        return status, "who are you?"
+
+    monkeypatch.setattr(module, "ask", ask)
+    monkeypatch.setattr(module, "settings", lambda: None)
+    monkeypatch.setattr(module, "other_listener", lambda *_: "")
+    monkeypatch.setattr(module, "runtime_for", lambda *_: Restarted(fails=0))
+    watch = Watch(a_spec(), a_profile(), ENGINES[EngineName.CUSTOM], a_workload(), key="")
+    with pytest.raises(Failure, match=f"HTTP {status}: who are you") as raised:
+        await watch._pass(watch._probes[-1], began=time.monotonic())
+    assert raised.value.cause is Cause.BAD_ANSWER
+    assert advice in raised.value.suggestion
