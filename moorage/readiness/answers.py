@@ -18,7 +18,10 @@ MOST_TOKENS = 10**9
 
 
 FINISHED = ("stop", "length")
-"""Finish reasons of complete text."""
+"""Finish reasons of complete text; a text with counted tokens may have others, such as `eos`."""
+
+BROKEN = ("abort", "error")
+"""Finish reasons of text that broke off."""
 
 
 class Unreadable(Value):
@@ -101,12 +104,13 @@ def read_generation(answer: Any) -> Generation:
     choice = next(iter(_items(answer, "choices")), {})
     message, finish = choice.get("message"), choice.get("finish_reason")
     text = message.get("content") if isinstance(message, dict) else choice.get("text")
-    if finish not in FINISHED:
-        return Generation(text, finish, wrong=f"finish reason {shorten(repr(finish))}")
     try:
         tokens = completion_tokens(answer)
     except ValueError as error:
         return Generation(text, finish, wrong=str(error))
+    is_counted = bool(text and tokens) and finish not in BROKEN
+    if finish not in FINISHED and not is_counted:
+        return Generation(text, finish, wrong=f"finish reason {shorten(repr(finish))}")
     if tokens == 0 or (tokens is None and not text):
         return Generation(None, finish, wrong="no token was generated")
     return Generation(text, finish, tokens)
@@ -127,9 +131,9 @@ def _judge_listed(probe: Probe, answer: Any) -> tuple[str, str]:
 
 def _judge_text(_probe: Probe, answer: Any) -> tuple[str, str]:
     found = read_generation(answer)
-    if found.finish not in FINISHED:
+    if found.wrong and found.finish not in FINISHED:
         return f"nothing was generated ({found.wrong}): {shorten(answer)}", ""
-    kept = "" if found.wrong else f"{shorten(repr(found.text))} ({found.finish})"
+    kept = "" if found.wrong else f"{shorten(repr(found.text))} ({shorten(found.finish, QUOTED)})"
     return found.wrong, kept
 
 

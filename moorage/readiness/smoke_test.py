@@ -98,7 +98,7 @@ def judge_answer(
         answered=shorten(back.content, SHOWN),
         seconds=round(seconds, 3),
         tokens=back.tokens,
-        wrong=back.wrong or _mistake(prompt, seconds, found),
+        wrong=back.wrong or _mistake(prompt, back, seconds, found),
     )
 
 
@@ -148,11 +148,13 @@ def speed_of(gates: Sequence[SmokeTestResult]) -> float | None:
     return round(sum(speeds) / len(speeds), 3) if speeds and len(speeds) == len(gates) else None
 
 
-def _mistake(prompt: PromptSpec, seconds: float, found: bool | None) -> str:
+def _mistake(prompt: PromptSpec, back: Generation, seconds: float, found: bool | None) -> str:
     if found is None:
         return f"searching it for {prompt.expect!r} took too long: the pattern backtracks"
     if not found:
-        return f"{prompt.expect!r} is not in it"
+        is_cut = back.tokens and not back.content and back.finish == "length"
+        hint = ": reasoning may have taken all its tokens, raise `max_tokens`" if is_cut else ""
+        return f"{prompt.expect!r} is not in it{hint}"
     if prompt.max_seconds is not None and seconds > prompt.max_seconds:
         return f"it took {human_seconds(seconds)}, more than {prompt.max_seconds:g} s"
     return ""

@@ -92,6 +92,13 @@ def test_an_answer_passes_with_its_pattern_and_in_time(
     assert judge_answer(prompt, Generation(text="4", tokens=1), seconds, found).wrong == wrong
 
 
+@pytest.mark.parametrize(("finish", "is_advised"), [("length", True), ("stop", False)])
+def test_a_model_whose_reasoning_took_all_tokens_needs_more(finish: str, is_advised: bool) -> None:
+    answer = Generation(text=None, finish=finish, tokens=64)
+    wrong = judge_answer(asks(expect="4"), answer, 1.0, found=False).wrong
+    assert ("raise `max_tokens`" in wrong) == is_advised
+
+
 def test_long_answers_are_cut() -> None:
     answer = judge_answer(asks(), Generation(text="x" * 5000, tokens=1), 1.0, found=True)
     assert len(answer.answered) == SHOWN
