@@ -39,6 +39,11 @@ def at_least(version: str, least: str) -> bool:
     return version_key(version) >= version_key(least)
 
 
+def is_version(found: str, wanted: str) -> bool:
+    """Whether a version is the wanted one; `0.32.0+cu129` is also `0.32.0`, as in PEP 440."""
+    return wanted in (found, found.partition("+")[0])
+
+
 def major(version: str) -> str:
     """The number before the first dot."""
     return version.lower().removeprefix("v").partition(".")[0]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from moorage.common.versions import at_least, major, version_key
 from moorage.inventory.fleet_engines import CatalogueRow
-from moorage.spec import EngineName
+from moorage.spec import EngineName, EngineSpec
 from moorage.spec.image_reference import parse_reference
 
 VOLTA, TURING = "7.0", "7.5"
@@ -265,11 +265,28 @@ def official_registries() -> frozenset[str]:
 
 
 VERSION = r"(?P<version>\d+(?:\.\d+)+(?:\.?(?:a|b|rc|post|dev)\d+)*)"
-BUILD = r"(?P<version>\d+)"
-"""The version of llama.cpp, which numbers its builds."""
+BUILD = r"(?:server|full|light)(?:-[a-z0-9]+)?-b(?P<version>\d+)"
+"""Tags of llama.cpp, which numbers its builds, such as `server-vulkan-b6301`."""
 
 RUNNER = rf"(?:^|.*-){{engine}}{VERSION}"
 """Tags of GPUStack's runner images, such as `cuda12.9-vllm0.18.0`."""
+
+
+BUILDS = r"(?:-(?:x86_64|aarch64|amd64|arm64|cu\d+|ubuntu\d+|runtime))*"
+"""Ends of tags of further official builds of a version, such as `v0.26.0-x86_64`."""
+
+
+def stated_version(engine: EngineSpec) -> str:
+    """The version that a spec states, else the tag of its official image; empty = unknown.
+
+    An image of another registry may hold another version than its tag says.
+    """
+    if engine.version or not engine.image:
+        return engine.version or ""
+    if parse_reference(engine.image).registry not in official_registries():
+        return ""
+    name = EngineName.VLLM if engine.name == EngineName.AUTO else engine.name
+    return tagged_version(engine.image, name)
 
 
 def tagged_version(reference: str, engine: EngineName) -> str:
@@ -292,6 +309,7 @@ def tagged_version(reference: str, engine: EngineName) -> str:
 def _tag_pattern(row: CatalogueRow) -> str:
     """A pattern of the repository and tag of a row's images, in any registry or folder of one."""
     official = parse_reference(row.template)
-    version = BUILD if row.engine == EngineName.LLAMA_CPP else VERSION
+    if row.engine == EngineName.LLAMA_CPP:
+        return rf"(?:.*/)?{re.escape(official.path)}:{BUILD}"
     name = re.escape(f"{official.path}:{official.tag}")
-    return rf"(?:.*/)?{name.replace(re.escape('{version}'), version)}"
+    return rf"(?:.*/)?{name.replace(re.escape('{version}'), VERSION)}{BUILDS}"

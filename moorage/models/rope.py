@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Any
 
 from moorage.common.versions import version_key
+from moorage.images.catalogue import stated_version, vllm_of
 from moorage.spec import EngineName, ModelSpec, Policy
 
 POSITIONS = "max_position_embeddings"
@@ -55,10 +56,11 @@ def rope_rule(spec: ModelSpec) -> RopeRule:
 
     An unknown version gets the rule with the shorter context, which every version accepts.
     """
-    version = spec.engine.version
+    engine, version = spec.engine.name, stated_version(spec.engine)
     if spec.placement.policy == Policy.BASELINE or spec.engine.stated_name == EngineName.CUSTOM:
         return RopeRule.MULTIPLIED
-    if spec.engine.name == EngineName.TRANSFORMERS or not version:
+    version = vllm_of(version) if engine == EngineName.TRITON else version
+    if engine not in (EngineName.AUTO, EngineName.VLLM, EngineName.TRITON) or not version:
         return RopeRule.HELD
     older = version_key(version) < version_key(HELD_SINCE)
     return RopeRule.MULTIPLIED if older else RopeRule.HELD

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Refusal
+from moorage.common.versions import is_version
 from moorage.engines.base import Engine
 from moorage.engines.packages import PACKAGES
 from moorage.images.image import Image
@@ -73,7 +74,7 @@ def _hardware(engine: Engine, host: HostSnapshot) -> Hardware:
 
 def is_meant(found: str, wanted: str) -> bool:
     """Whether a found version is wanted; empty `wanted` = all, empty `found` = never."""
-    return bool(found) and wanted in ("", found)
+    return bool(found) and (not wanted or is_version(found, wanted))
 
 
 def hosts_with(engine: Engine, row: ReleaseRow) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from moorage.common.failures import Failure
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.values import fields
-from moorage.common.versions import version_key
+from moorage.common.versions import is_version, version_key
 from moorage.images.catalogue import cann_variant
 from moorage.images.image import CANN, Image, ImageQuestion, choose_image
 from moorage.inventory.devices import device_kind, process_refusal
@@ -174,8 +174,9 @@ def _no_process(spec: ModelSpec, engine: EngineTraits, hardware: Hardware) -> st
     installed = host.program(engine.name)
     wanted = spec.engine.version or host.engine_versions(engine.name).default_version
     number = engine.argument_version
-    if installed and wanted and installed.version and number(installed.version) != number(wanted):
-        return f"{engine.program} {installed.version} is installed, {wanted} is requested"
+    there = installed.version if installed else ""
+    if there and wanted and not is_version(number(there), number(wanted)):
+        return f"{engine.program} {there} is installed, {wanted} is requested"
     if lacks_type(installed, accelerator_type):
         return f"{engine.program}, as it is installed, does not compute on {accelerator_type}"
     return "" if installed else f"{engine.program} is not installed"

@@ -417,6 +417,7 @@ def test_the_default_version_of_a_fleet_needs_no_image_of_its_own() -> None:
     [
         ("vllm/vllm-openai:v0.30.0", "0.30.0"),
         ("mirror.io:5000/hub/vllm/vllm-openai:v0.32.0-cu129", "0.32.0"),
+        ("vllm/vllm-openai:v0.26.0-x86_64", "0.26.0"),
         ("vllm/vllm-openai-cpu:v0.31.0rc1", "0.31.0rc1"),
         ("gpustack/runner:cuda12.9-vllm0.18.0", "0.18.0"),
         ("vllm/vllm-openai:nightly", ""),
@@ -535,10 +536,20 @@ def test_sglang_has_an_official_image_for_cuda() -> None:
     assert answer.engine_version == "0.5.23"
 
 
-def test_a_runner_image_says_the_version_of_sglang() -> None:
-    reference = "gpustack/runner:rocm6.4-sglang0.5.6.post2"
-
-    assert tagged_version(reference, EngineName.SGLANG) == "0.5.6.post2"
+@pytest.mark.parametrize(
+    ("reference", "engine", "version"),
+    [
+        ("gpustack/runner:rocm6.4-sglang0.5.6.post2", EngineName.SGLANG, "0.5.6.post2"),
+        ("lmsysorg/sglang:v0.5.23-cu130", EngineName.SGLANG, "0.5.23"),
+        ("lmsysorg/sglang:v0.5.23-ours", EngineName.SGLANG, ""),
+        ("ghcr.io/ggml-org/llama.cpp:server-vulkan-b6301", EngineName.LLAMA_CPP, "6301"),
+        ("ghcr.io/ggml-org/llama.cpp:server", EngineName.LLAMA_CPP, ""),
+    ],
+)
+def test_the_tags_of_other_engines_tell_their_versions(
+    reference: str, engine: EngineName, version: str
+) -> None:
+    assert tagged_version(reference, engine) == version
 
 
 def test_sglang_has_no_image_without_cuda() -> None:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from moorage.adapters.files.pretrained import read_config
 from moorage.memory.facts import Facts
 from moorage.models.config import apply_overrides, context_length
-from moorage.models.rope import HELD_BY, RopeRule
+from moorage.models.rope import HELD_BY, RopeRule, rope_rule
+from tests.builders import a_spec
 
 Rope = dict[str, Any]
 
@@ -107,6 +108,26 @@ def test_rope_settings_stretch_a_context_as_the_engine_does(
     for config in (text, {"model_type": "llava", "text_config": text}):
         assert context_length(config, rule=RopeRule.HELD) == held * LENGTH
         assert context_length(config, rule=RopeRule.MULTIPLIED) == multiplied * LENGTH
+
+
+@pytest.mark.parametrize(
+    ("engine", "rule"),
+    [
+        ({}, "held"),
+        ({"name": "vllm", "version": "0.29.0"}, "multiplied"),
+        ({"name": "vllm", "image": "vllm/vllm-openai:v0.29.0"}, "multiplied"),
+        ({"name": "vllm", "image": "own.acme/vllm:v0.29.0"}, "held"),
+        ({"name": "vllm", "version": "0.30.0"}, "held"),
+        ({"name": "triton", "version": "26.08"}, "multiplied"),
+        ({"name": "triton", "version": "99.01"}, "held"),
+        ({"name": "sglang", "version": "0.5.23"}, "held"),
+        ({"name": "transformers", "version": "5.0.0"}, "held"),
+    ],
+)
+def test_the_version_of_vllm_decides_whatever_numbers_other_engines_have(
+    engine: dict[str, Any], rule: str
+) -> None:
+    assert rope_rule(a_spec(engine=engine)) == rule
 
 
 @pytest.mark.parametrize(

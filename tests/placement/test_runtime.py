@@ -11,7 +11,7 @@ from moorage.engines.registry import ENGINES
 from moorage.images.catalogue import runner_rows
 from moorage.inventory.fleet_engines import CatalogueRow, EngineVersion, EngineVersions
 from moorage.inventory.registries import Registries
-from moorage.inventory.snapshot import HostSnapshot
+from moorage.inventory.snapshot import HostSnapshot, Program
 from moorage.placement.demand import Subject
 from moorage.placement.propose import propose
 from moorage.placement.request import request_for
@@ -216,6 +216,9 @@ TRANSFORMERS = ENGINES[EngineName.TRANSFORMERS]
 BOTH = a_cpu_host(runtimes=("docker", "process"))
 LLAMA = ENGINES[EngineName.LLAMA_CPP]
 WITH_WHEEL = a_cpu_host(programs=(LLAMA_INSTALLED,))
+WITH_LOCAL_BUILD = a_cpu_host(
+    programs=(Program(engine=EngineName.VLLM, path="/v/vllm", version="0.32.0+cu129"),)
+)
 
 
 @pytest.mark.parametrize(
@@ -230,6 +233,8 @@ WITH_WHEEL = a_cpu_host(programs=(LLAMA_INSTALLED,))
         ({"command": ["serve"]}, VLLM, a_cpu_host(), "cpu", RuntimeName.PROCESS),
         ({"version": "11549"}, LLAMA, WITH_WHEEL, "cpu", RuntimeName.PROCESS),
         ({"version": "2026.10.11549"}, LLAMA, WITH_WHEEL, "cpu", RuntimeName.PROCESS),
+        ({"version": "0.32.0"}, VLLM, WITH_LOCAL_BUILD, "cpu", RuntimeName.PROCESS),
+        ({"version": "0.32.0+cu129"}, VLLM, WITH_LOCAL_BUILD, "cpu", RuntimeName.PROCESS),
     ],
 )
 def test_a_container_is_preferred_where_an_image_is_known(
@@ -253,6 +258,7 @@ def test_a_container_is_preferred_where_an_image_is_known(
             ["transformers 5.23.0 is installed, 5.20.0 is requested"],
         ),
         ({"version": "11548"}, LLAMA, WITH_WHEEL, "cpu", ["11548 is requested"]),
+        ({"version": "0.32.0+cpu"}, VLLM, WITH_LOCAL_BUILD, "cpu", ["0.32.0+cpu is requested"]),
         ({"packages": ["a"]}, TRANSFORMERS, a_cpu_host(), "cpu", ["never on a host"]),
         (
             {},

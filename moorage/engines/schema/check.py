@@ -17,9 +17,8 @@ from moorage.engines.schema.argument import (
 )
 from moorage.engines.schema.convert import Problem
 from moorage.engines.schema.reading import Reading, read
-from moorage.images.catalogue import official_registries, tagged_version
-from moorage.spec import EngineName, EngineSpec, RuntimeName
-from moorage.spec.image_reference import parse_reference
+from moorage.images.catalogue import stated_version
+from moorage.spec import EngineSpec, RuntimeName
 from moorage.spec.patterns import secret_option
 
 MOST_UNKNOWN = 20
@@ -206,13 +205,8 @@ def likely_versions(engine: EngineSpec, default: str, installed: str | None) -> 
         default: Version whose image is used if the spec names none.
         installed: Version installed on this machine; None = not installed.
     """
-    if engine.version:
-        return (engine.version,)
-    if engine.image:
-        # An image of another registry may hold another version than its tag says.
-        official = parse_reference(engine.image).registry in official_registries()
-        name = EngineName.VLLM if engine.name == EngineName.AUTO else engine.name
-        version = tagged_version(engine.image, name) if official else ""
+    if engine.version or engine.image:
+        version = stated_version(engine)
         return (version,) if version else ()
     programs = () if installed is None else (installed,)
     if engine.runtime == RuntimeName.PROCESS:

@@ -15,6 +15,7 @@ from moorage.engines.vllm.launch_facts import (
     version_of,
 )
 from moorage.engines.vllm.options import ALIASES
+from moorage.images.catalogue import stated_version
 from moorage.memory.facts import Facts
 from moorage.placement.links import USES
 from moorage.placement.parallelism import (
@@ -75,13 +76,13 @@ def wanted_executor(spec: ModelSpec) -> Distributed:
     The policy `baseline` uses Ray, with which it places uneven hosts and pipelines, except for a
     user's own build from 0.18 on, which is assumed to lack Ray like vLLM's images.
     """
-    version, stated = spec.engine.version, arguments_of(spec).value(EXECUTOR)
+    version, stated = stated_version(spec.engine), arguments_of(spec).value(EXECUTOR)
     if stated is not None:
         return Distributed.NATIVE if stated == NATIVE else Distributed.RAY
     if spec.engine.distributed != Distributed.AUTO:
         return spec.engine.distributed
-    own_build = version is not None and CUSTOM in version and at_least(version, "0.18.0")
-    old = version is not None and not at_least(version, NATIVE_SINCE)
+    own_build = CUSTOM in version and at_least(version, "0.18.0")
+    old = bool(version) and not at_least(version, NATIVE_SINCE)
     by_peer = by_baseline(spec) and not own_build
     return Distributed.RAY if by_peer or old else Distributed.NATIVE
 

@@ -27,6 +27,8 @@ NODES = "--master-addr 10.0.0.1 --master-port 40002"
         ("fitted", {}, "native"),
         ("fitted", {"distributed": "ray"}, "ray"),
         ("fitted", {"version": "0.10.2"}, "ray"),
+        ("fitted", {"image": "vllm/vllm-openai:v0.10.2"}, "ray"),
+        ("fitted", {"image": "vllm/vllm-openai:v0.31.0"}, "native"),
         ("fitted", {"args": ["--distributed-executor-backend", "ray"]}, "ray"),
         ("fitted", {"args": ["--distributed-executor-backend=external_launcher"]}, "ray"),
         ("baseline", {}, "ray"),
