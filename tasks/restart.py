@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,6 +23,7 @@ from moorage.operations.reconcile.actions import Action, not_before
 from moorage.operations.reconcile.cluster_state import MOST_MISSED, RepairRecord
 from moorage.placement.placement import Placement
 from moorage.readiness.answers import judge
+from moorage.readiness.protocol import Phase
 from moorage.releases.release import Restart, plan_of
 from moorage.releases.release_row import ReleaseRow
 from tasks.context import ledger, settings
@@ -31,6 +33,10 @@ from tasks.verify import api_key
 from tasks.workloads import ABORT_SECONDS, require_same_files, start_part, stop
 
 METRICS_SECONDS = 5.0
+"""Limit of reading the metrics, and of the health path of an engine that may be busy."""
+
+MOST_BUSY_SECONDS = 1800
+"""Longest time for which a healthy engine may leave probes without an answer."""
 
 START_LEASE_SECONDS = LEASE_SECONDS + 2 * RENEW_SECONDS
 """Lease of a start lock: longer than that of the model's lock, which the holder took earlier. A
@@ -222,9 +228,47 @@ def _probe_replicas(row: ReleaseRow) -> tuple[RepairRecord, dict[int, str]]:
         "probed_at": datetime.now(UTC),
         "tokens": {name: count for name, count in tokens.items() if count is not None},
     }
-    wrong = asyncio.run(gather_all(*(answers(row, one) for one in idle)))
-    problems = {one.replica: text for one, text in zip(idle, wrong, strict=True) if text}
-    return record.model_copy(update=found), problems
+    wrong = asyncio.run(gather_all(*(_problem(row, one, record) for one in idle)))
+    problems: dict[int, str] = {}
+    busy_since: dict[str, int] = {}
+    for one, (text, is_busy) in zip(idle, wrong, strict=True):
+        now = int(time.time())
+        since = record.busy_since.get(one.name, now)
+        if text and is_busy:
+            busy_since[one.name] = since
+        if text and not (is_busy and now - since < MOST_BUSY_SECONDS):
+            problems[one.replica] = text
+    return record.model_copy(update={**found, "busy_since": busy_since}), problems
+
+
+async def _problem(row: ReleaseRow, workload: Workload, record: RepairRecord) -> tuple[str, bool]:
+    """Why a replica does not answer a probe, and whether it may only be busy.
+
+    One that was just started is not busy: it has its own deadline.
+    """
+    began = time.monotonic()
+    text = await answers(row, workload)
+    is_late = time.monotonic() - began >= settings().probe_timeout_seconds
+    return text, bool(text and is_late and not record.started_at) and await _is_well(row, workload)
+
+
+async def _is_well(row: ReleaseRow, workload: Workload) -> bool:
+    """Whether an engine that counts no tokens before a request ends answers on its health path.
+
+    One that counts them at each step, and has counted none, is stuck and not busy.
+    """
+    release = row.release
+    if not (release and release.plan and release.profile):
+        return False
+    engine = ENGINES[release.plan.engine]
+    if engine.busy and engine.busy.generated:
+        return False
+    probes = engine.probes(release.spec, release.profile)
+    health = next((one for one in probes if one.phase == Phase.HEALTHY), None)
+    if health is None:
+        return False
+    status, _ = await ask(workload.endpoint, health, METRICS_SECONDS, api_key(release.plan))
+    return status == 200
 
 
 def _has_generated(workload: Workload, tokens: dict[str, int | None], record: RepairRecord) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -279,3 +281,43 @@ def test_metrics_are_read_with_the_engines_key_where_it_guards_them(
     row = a_row(a_release(plan=plan, profile=a_profile()))
     restart._token_count(row, planned_workload(PLAN.containers[0]))
     assert keys == [key]
+
+
+@pytest.mark.parametrize(
+    ("engine", "is_late", "health", "busy_for", "is_dead"),
+    [
+        (EngineName.TRANSFORMERS, True, 200, None, False),
+        (EngineName.TRANSFORMERS, True, 200, 1700, False),
+        (EngineName.TRANSFORMERS, True, 200, 1900, True),
+        (EngineName.TRANSFORMERS, True, 0, None, True),
+        (EngineName.TRANSFORMERS, False, 200, None, True),
+        (EngineName.VLLM, True, 200, None, True),
+    ],
+)
+def test_a_late_but_healthy_engine_that_counts_no_tokens_is_busy_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+    silent: ReleaseRow,
+    engine: EngineName,
+    is_late: bool,
+    health: int,
+    busy_for: int | None,
+    is_dead: bool,
+) -> None:
+    async def asked(*_: object) -> tuple[int, str]:
+        return health, ""
+
+    limit = SimpleNamespace(probe_timeout_seconds=0 if is_late else 60)
+    monkeypatch.setattr(restart, "settings", lambda: limit)
+    monkeypatch.setattr(restart, "ask", asked)
+    plan = PLAN.model_copy(update={"engine": engine})
+    row = replace(silent, release=a_release(silent.id, plan=plan, profile=a_profile()))
+    (name,) = [one.name for one in row.workloads]
+    since = {name: int(time.time()) - busy_for} if busy_for else {}
+    ledger().repairs.keep(RepairRecord(release=row.id, busy_since=since))
+
+    record, problems = restart._probe_replicas(row)
+    assert bool(problems) == is_dead
+    if not is_dead:
+        assert record.busy_since[name] == pytest.approx(time.time() - (busy_for or 0), abs=9)
+    ledger().repairs.keep(record.model_copy(update={"started_at": datetime.now(UTC)}))
+    assert restart._probe_replicas(row)[1], "what was just started has its own deadline"

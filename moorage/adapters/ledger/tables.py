@@ -6,7 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-NEWEST = "0015"
+NEWEST = "0016"
 """Revision of the last migration."""
 
 WHERE = "where"
@@ -184,6 +184,7 @@ REPAIRS = sa.Table(
     sa.Column("probed_at", Utc, nullable=True),
     sa.Column("missed", sa.Integer, nullable=False),
     sa.Column("tokens", sa.JSON, nullable=False),
+    sa.Column("busy_since", sa.JSON, nullable=False, server_default="{}"),
 )
 """Records of the reconcile flow: the fields of `RepairRecord`."""
 

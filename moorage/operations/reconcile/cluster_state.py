@@ -36,6 +36,7 @@ class RepairRecord(Value):
         well_since: Time of the first answer after a restart; None = not restarted, or no answer.
         missed: Probes in a row that it did not answer.
         tokens: Tokens generated until the last probe, by workload, from the engines' metrics.
+        busy_since: Unix times since which workloads are healthy, but answer no probe in time.
     """
 
     release: str
@@ -48,6 +49,7 @@ class RepairRecord(Value):
     probed_at: datetime | None = None
     missed: int = 0
     tokens: dict[str, int] = {}
+    busy_since: dict[str, int] = {}
 
 
 class Patience(Value):
