@@ -215,13 +215,9 @@ class ClosedParameterSchema(callables.ParameterSchema):
 callables.ParameterSchema = ClosedParameterSchema  # type: ignore[misc]
 
 
-# The journal has a line of its own about each successful task.
 logging.getLogger("prefect.task_runs").addFilter(
     lambda record: record.msg != "Finished in state Completed()"
 )
-
-
-REFUSED = "Parameter validation failed for flow"
 
 
 def _without_values(record: logging.LogRecord) -> bool:
@@ -229,7 +225,7 @@ def _without_values(record: logging.LogRecord) -> bool:
 
     The state of the run names the fields and what is wrong with them.
     """
-    if (text := record.getMessage()).startswith(REFUSED):
+    if (text := record.getMessage()).startswith("Parameter validation failed for flow"):
         record.msg, record.args = text.partition(":")[0], ()
     return True
 

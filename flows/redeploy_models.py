@@ -22,13 +22,7 @@ from moorage.adapters.prefect.current_run import api_url
 from moorage.adapters.prefect.events import DRIFTED, STOPPED_EARLY, emit_model_event
 from moorage.adapters.prefect.pages import record_page, run_page
 from moorage.inventory.fleet import Fleet
-from moorage.operations.redeploy.intent import (
-    Intent,
-    ModelOutcome,
-    Redeployed,
-    is_failure,
-    summary,
-)
+from moorage.operations.redeploy.intent import Intent, ModelOutcome, Redeployed, is_failure, summary
 from moorage.operations.redeploy.selection import Selection, StopAt, WaveSize, is_over, meant, waves
 from moorage.releases.requester import Claim
 from moorage.reports.form_parameters import THIS_MACHINE, FleetParameter
@@ -216,7 +210,6 @@ class Rollout:
 
 
 def _links(one: Redeployed) -> Links:
-    """Links to a model's flow run and to the record of its newest release."""
     if not one.flow_run:
         return Links()
     api = api_url()

@@ -96,7 +96,6 @@ async def _call(work: FlowTask[..., R], call: HostCall, *, tracked: bool) -> R:
 
 
 def _runs_tasks_elsewhere() -> bool:
-    """Whether the current flow runs tasks in other processes."""
     context = flow_run_context()
     if context is None:
         return False

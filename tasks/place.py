@@ -146,7 +146,6 @@ async def _propose_best(analyzed: Analyzed, snapshot: FleetSnapshot, running: st
 
 
 async def _show(spec: ModelSpec, placement: Placement, description: str) -> None:
-    """Show a placement, with the verdict on every host, as an artifact."""
     page = placement_document(spec.name, placement).markdown()
     await show_markdown(f"placement-{slug(spec.name)}", page, description)
 

@@ -274,13 +274,12 @@ async def ask(question: Question) -> str:
         async with hold_lock(
             ledger().locks.holding(name, wait_seconds=0, note=f"flow run {identity}")
         ):
-            answer = await ask_on_server(question, invitation)
+            answer: Answer | None = await ask_on_server(question, invitation)
     else:
         asker = _asker.get()
-        reply = await in_thread(asker, question) if asker else None
-        if reply is None:
-            raise Failure(Cause.APPROVAL_IMPOSSIBLE, ", ".join(question.models))
-        answer = reply
+        answer = await in_thread(asker, question) if asker else None
+    if answer is None:
+        raise Failure(Cause.APPROVAL_IMPOSSIBLE, ", ".join(question.models))
     note = f": {answer.note}" if answer.note else ""
     if not answer.approve:
         emit_model_event(REFUSED, question.models, why=f"refused{note}")

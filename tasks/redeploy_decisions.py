@@ -112,7 +112,6 @@ async def ask_approval(todo: Sequence[Intent]) -> tuple[str, list[Redeployed]]:
 
 
 def _specs_of_files(files: str) -> dict[str, ModelSpec]:
-    """The specs of a folder by name."""
     if not files:
         return {}
     folder = Path(files)

@@ -1,9 +1,11 @@
 """Step verify: the readiness protocol. Fails at once when an engine dies, with the cause."""
 
+from __future__ import annotations
+
 import asyncio
 import time
 from collections.abc import Coroutine, Iterable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from moorage.adapters.engines.engine_http import ask
 from moorage.adapters.hosts.observation import KILLED, Observation
@@ -56,15 +58,6 @@ SILENT_SECONDS = 30.0
 LOG_LINES = 5_000
 """Lines of a log that are searched for the cause; a failure keeps the last lines."""
 
-BY_WHOM = (
-    "It was killed (SIGKILL), by a person, or by the kernel because RAM ran out: not every runtime"
-    " tells, but `dmesg` on the host does. Then raise `placement.ram`."
-)
-
-WRONG_SERVE = (
-    "Correct `serve` of the cluster in the fleet file, or see whether this machine may reach it."
-)
-
 TIMEOUT_CAUSES = {
     "load_seconds": Cause.LOAD_TIMEOUT,
     "on_cluster_seconds": Cause.LOAD_TIMEOUT,
@@ -115,15 +108,7 @@ async def _all(watches: Iterable[Coroutine[Any, Any, R]]) -> list[R]:
             one.cancel()
 
 
-class _Watched(Protocol):
-    """A watched container: a `Watch` or a test double."""
-
-    async def until_ready(self) -> Readiness: ...
-
-    async def must_live(self) -> None: ...
-
-
-async def wait_for_replica(leader: _Watched, others: Sequence[_Watched]) -> Readiness:
+async def wait_for_replica(leader: Watch, others: Sequence[Watch]) -> Readiness:
     """Wait until a leader answers, as long as its helpers live.
 
     Raises:
@@ -145,13 +130,13 @@ async def wait_for_replica(leader: _Watched, others: Sequence[_Watched]) -> Read
             one.cancel()
 
 
-async def _live_on(watched: _Watched) -> None:
+async def _live_on(watched: Watch) -> None:
     while True:
         await watched.must_live()
         await asyncio.sleep(LIFE_SECONDS)
 
 
-async def _decisive(first: BaseException, every: Sequence[_Watched]) -> BaseException:
+async def _decisive(first: BaseException, every: Sequence[Watch]) -> BaseException:
     """The first failure that explains itself; without one, the first failure."""
     if not isinstance(first, Failure) or first.cause not in VAGUE:
         return first
@@ -235,7 +220,8 @@ class Watch:
         )
         if probe.phase == Phase.LISTENING and self.workload.runtime == RuntimeName.RAY:
             failure.suggestion = (
-                f"Ray runs it; nothing answers at {self.workload.url}. {WRONG_SERVE}"
+                f"Ray runs it; nothing answers at {self.workload.url}. Correct `serve` of the"
+                " cluster in the fleet file, or see whether this machine may reach it."
             )
         raise failure
 
@@ -295,7 +281,10 @@ class Watch:
             named = f"{self._named}: {seen.with_exit_code}"
             return Failure(Cause.ENGINE_OUT_OF_MEMORY, named, log_tail=failure.log_tail)
         if failure.cause is Cause.ENGINE_EXITED and seen.exit_code == KILLED:
-            failure.suggestion = BY_WHOM
+            failure.suggestion = (
+                "It was killed (SIGKILL), by a person, or by the kernel because RAM ran out: not"
+                " every runtime tells, but `dmesg` on the host does. Then raise `placement.ram`."
+            )
         return failure
 
     async def _failure(self, cause: Cause, detail: str) -> Failure:

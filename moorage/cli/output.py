@@ -246,10 +246,7 @@ def refused_argument(error: BaseException | None) -> str:
     """The value that Pydantic refused, and the allowed ones; empty = another kind of error."""
     if not isinstance(error, ValidationError):
         return ""
-    from moorage.reports.problems import (  # noqa: PLC0415  (only failures need it)
-        in_words,
-        nearest_of,
-    )
+    from moorage.reports.problems import in_words, nearest_of  # noqa: PLC0415  (only failures)
 
     first = error.errors(include_url=False)[0]
     choices = re.findall("'([^']+)'", first["msg"].partition(" is not one of ")[2])
@@ -262,10 +259,7 @@ def refused_argument(error: BaseException | None) -> str:
 
 def _bad_setting(error: ValidationError) -> Failure:
     """The failure for a value that `Settings`, or the type of an argument, refuses."""
-    from moorage.adapters.system.settings import (  # noqa: PLC0415  (only failures need it)
-        PREFIX,
-        Settings,
-    )
+    from moorage.adapters.system.settings import PREFIX, Settings  # noqa: PLC0415  (only failures)
     from moorage.reports.problems import PATTERNS_IN_WORDS, in_words  # noqa: PLC0415  (as above)
 
     first = error.errors(include_url=False)[0]
@@ -304,6 +298,5 @@ def _print_failure(failure: Failure) -> None:
     summary = escape(failure.cause.summary)
     err.print(f"[bold red]{summary}[/] ({failure.cause})", soft_wrap=whole, highlight=False)
     err.print(failure.detail, markup=False, soft_wrap=whole, highlight=False)
-    err.print(
-        f"[bold]What to do:[/] {escape(failure.suggestion)}", soft_wrap=whole, highlight=False
-    )
+    advice = f"[bold]What to do:[/] {escape(failure.suggestion)}"
+    err.print(advice, soft_wrap=whole, highlight=False)
