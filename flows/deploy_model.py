@@ -137,12 +137,9 @@ async def _deploy_alone(
 async def roll_out(
     context: FlowContext, source: ReleaseSource, fleet: Fleet, old: ReleaseRow | None
 ) -> Release:
-    """Make a release, prove that it answers, and let it take over.
+    """Make a release, prove that it answers, and let it take over; else the old one serves (again).
 
     If another process takes an automatic port before the engine binds it, tries another port.
-
-    Raises:
-        Failure: When it could not be made; then the old release serves (again).
     """
     refused, sleeper = tuple[HostClaim, ...](), None
     if old is None:

@@ -166,13 +166,12 @@ def keep_result(work: Work[P, R]) -> Work[P, R]:
         try:
             async with cancelled_by_sigterm():
                 returned = await work(*args, **kwargs)
-        except Failure as failure:
-            _ends[str(flow_run.id)] = failure
-            text = f"{str(failure).rstrip('.')}. {failure.suggestion}"
-            return cast("R", Failed(message=text[:MOST_MESSAGE], data=failure))
         except Exception as error:
             _ends[str(flow_run.id)] = error
-            raise
+            if not isinstance(error, Failure):
+                raise
+            text = f"{str(error).rstrip('.')}. {error.suggestion}"
+            return cast("R", Failed(message=text[:MOST_MESSAGE], data=error))
         _ends[str(flow_run.id)] = returned.data if isinstance(returned, State) else returned
         return returned
 

@@ -55,10 +55,8 @@ async def place(
 
     If another deploy claims the place after the survey, the fleet is surveyed again, a few times.
     An earlier release (`target`) returns to its place, unless that is taken or gone. A release of
-    the model that sleeps (`sleeper`) gives up the ports that are needed.
-
-    Raises:
-        Failure: `CLAIM_CONFLICT` when other deploys were faster each time; errors of the proposal.
+    the model that sleeps (`sleeper`) gives up the ports that are needed. Raises `CLAIM_CONFLICT`
+    when other deploys were faster each time, and errors of the proposal.
     """
     with step("place") as note:
         for attempt in range(1, CLAIM_ATTEMPTS + 1):

@@ -108,11 +108,9 @@ def site_addresses() -> dict[str, str]:
 
 @threaded
 def settled_fleet(fleet: Fleet, files: str = "") -> Fleet:
-    """The fleet that a run works on: its own parameter if allowed, else the site's fleet.
+    """The fleet that a run works on: its own parameter, else the site's fleet.
 
-    Raises:
-        PolicyRefused: When the run brings a fleet, or a folder of specs (`files`), that the policy
-            does not allow.
+    Refuses a fleet, or a folder of specs (`files`), that the policy does not allow the run.
     """
     fleet, found = _fleet_of_run(fleet)
     policy, channel = load_policy(settings()), _channel.get()

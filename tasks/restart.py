@@ -129,10 +129,8 @@ def count_attempt(row: ReleaseRow, reason: str) -> Iterator[None]:
 def lease_accelerators(row: ReleaseRow) -> Iterator[None]:
     """Lease the release's accelerators until it answers; an error in the block drops the lease.
 
-    No process owns the lease, so it outlives this process.
-
-    Raises:
-        Failure: `ACCELERATOR_STARTING` when another engine starts on one of them.
+    No process owns the lease, so it outlives this process. Raises `ACCELERATOR_STARTING` when
+    another engine starts on one of them.
     """
     release = row.release
     names = lock_names(row.placement)

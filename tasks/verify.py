@@ -75,8 +75,7 @@ async def verify(
 ) -> tuple[Readiness, ...]:
     """Prove that every replica answers, and that the `earlier` workloads still run.
 
-    Raises:
-        Failure: With the cause found in the engine's log, and its last lines.
+    A failure has the cause found in the engine's log, and its last lines.
     """
     with step("verify") as note:
         engine = ENGINES[plan.engine]
@@ -109,11 +108,9 @@ async def _all(watches: Iterable[Coroutine[Any, Any, R]]) -> list[R]:
 
 
 async def wait_for_replica(leader: Watch, others: Sequence[Watch]) -> Readiness:
-    """Wait until a leader answers, as long as its helpers live.
+    """Wait until a leader answers, as long as its helpers live; else raise what explains most.
 
-    Raises:
-        Failure: The most explanatory one: when one host fails, the others soon fail too, and report
-            only that they lost it.
+    When one host fails, the others soon fail too, and report only that they lost it.
     """
     answer = asyncio.ensure_future(leader.until_ready())
     lives = [asyncio.ensure_future(_live_on(one)) for one in others]

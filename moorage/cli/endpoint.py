@@ -64,8 +64,7 @@ def gateway_addresses(ledger: Ledger) -> list[str]:
 def key_of(row: ReleaseRow, given: str = "") -> str:
     """The API key for a release: the user's, else the release's own; empty = it needs none.
 
-    Raises:
-        Failure: `SECRET_MISSING` when this machine cannot read the release's key.
+    Raises `SECRET_MISSING` when this machine cannot read the release's key.
     """
     name = "" if given else _key_name(row)
     if not name:

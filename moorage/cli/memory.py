@@ -18,7 +18,6 @@ from moorage.common.refusal import Refusal
 from moorage.common.values import LARGEST
 from moorage.engines.base import Engine
 from moorage.engines.registry import ENGINES
-from moorage.inventory.fleet import Fleet
 from moorage.memory import sizing
 from moorage.memory.demand import MemoryModel
 from moorage.memory.gguf import gguf_memory
@@ -61,7 +60,10 @@ def memory(
     resolved = resolve_all(wanted, Settings(), read_keys(wanted))
     sizeable = _model(wanted, resolved, kv_cache_dtype)
     query = _query(wanted, resolved, tp, pp, context, concurrency)
-    query = replace(query, versions=_versions(wanted, fleet))
+    engine = _engine(wanted)
+    # The likely vLLM version decides whether its memory share includes CUDA graphs.
+    versions = (versions_by_spec(wanted.engine, engine, fleet) or ("",))[:1]
+    query = replace(query, versions=engine.vllm_versions(versions))
     whole = derive_profile(wanted.model_copy(update={"context": "auto"}), resolved).context
     longest = max(query.tokens, whole)
     if device:
@@ -134,12 +136,6 @@ def _model(spec: ModelSpec, resolved: ResolvedModel, kv_cache_dtype: str | None)
 
 def _engine(spec: ModelSpec) -> Engine:
     return ENGINES.get(spec.engine.stated_name, ENGINES[EngineName.VLLM])
-
-
-def _versions(spec: ModelSpec, fleet: Fleet) -> tuple[str, ...]:
-    """The likely vLLM version, which decides whether its memory share includes CUDA graphs."""
-    engine = _engine(spec)
-    return engine.vllm_versions((versions_by_spec(spec.engine, engine, fleet) or ("",))[:1])
 
 
 def _query(

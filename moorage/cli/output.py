@@ -78,7 +78,6 @@ def print_table(
 
     Args:
         empty: Text to print instead of a table without rows.
-        styles: Rich's style of each row.
         whole: Columns, such as addresses and durations, that are not folded if the other columns
             still fit next to them.
     """
@@ -162,10 +161,9 @@ def _has_text(line: Sequence[Segment]) -> bool:
 
 
 def confirm(question: str) -> bool:
-    """Ask a person yes or no; the question is on standard error, as the output may be a file.
+    """Ask a person yes or no on standard error, as the output may be a file.
 
-    Raises:
-        Failure: `INTERRUPTED` for Ctrl-C or Ctrl-D instead of an answer.
+    Raises `INTERRUPTED` for Ctrl-C or Ctrl-D instead of an answer.
     """
     try:
         return typer.confirm(question, err=True)
