@@ -243,7 +243,6 @@ class ReleaseRollout:
         return await publish(draft.release), lock
 
     async def _make_room(self, saga: Saga, placed: Placed) -> AcceleratorStartLock:
-        """Lock its accelerators for the start, and stop an old release that has to make room."""
         release, old, placement = self.draft.release.id, self.old, placed.placement
         lock = AcceleratorStartLock(release, placed.spec.name, placement, old)
         if lock.names:
@@ -300,10 +299,9 @@ async def carry_load(
     Raises `ACCEPTANCE_FAILED`. A rollback gets no load: its release has served before and is often
     urgent.
     """
-    release, stopped = draft.release, placed.placement.stop_first
+    release, serves = draft.release, None if placed.placement.stop_first else old
     if not placed.spec.readiness.acceptance or release.rolled_back_to:
         return
-    serves = None if stopped else old
     outcome = await acceptance(placed.spec, placed.profile, plan, release.workloads, serves)
     draft.add(acceptance=outcome)
     require_none(outcome.failure)

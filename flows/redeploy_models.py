@@ -147,7 +147,6 @@ class Rollout:
         return sorted(self._ended, key=lambda one: order.index(one.model))
 
     async def _show(self) -> None:
-        """Update the page, unless it was written just before."""
         if self._page.is_due:
             await self._write([*self._ended, *self._others])
 

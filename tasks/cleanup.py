@@ -66,8 +66,7 @@ def bring_back(action: Action, row: ReleaseRow) -> str:
     # A pull may take longer than a start is allowed to. What fails here fails again in its start,
     # without which other replicas may serve.
     with suppress(Failure):
-        if row.release:
-            restore_image(row.release, plan_of(row))
+        restore_image(row.release, plan_of(row))
     with lease_accelerators(row), count_attempt(row, action.reason):
         restore_release(row)
     emit_release_event("restarted", row, action.reason)

@@ -159,27 +159,24 @@ def tracked_image(release: Release) -> Image | None:
     return None if fixed else image
 
 
-def restore_image(release: Release, part: LaunchPlan) -> None:
+def restore_image(release: Release | None, part: LaunchPlan) -> None:
     """Have exactly the image of a release on the hosts where a part of it is restarted.
 
     Uses the registries of `registries_scope`, else the recorded one with Docker's own login. Raises
     `IMAGE_MISSING` when neither its registry nor the host still has it.
     """
+    if release is None or release.image is None:
+        return
     own = [one for one in part.containers if one.runtime == RuntimeName.DOCKER]
     places = {one.address: one.host for one in own}
     registries = _registries.get() or Registries.defaults()
+    seconds = release.spec.readiness.deadlines.image_seconds
     with _missing_for_good():
-        exact = _exact_image(release.image, places) if release.image else None
-        if exact is None:
-            return
-        for address in sorted(places):
-            ensure_image(
-                DockerImages(address),
-                exact,
-                settings().locks,
-                sources=pull_sources(exact, registries),
-                wait_seconds=release.spec.readiness.deadlines.image_seconds,
-            )
+        if exact := _exact_image(release.image, places):
+            sources = pull_sources(exact, registries)
+            for address in sorted(places):
+                images = DockerImages(address)
+                ensure_image(images, exact, settings().locks, sources=sources, wait_seconds=seconds)
 
 
 def _exact_image(image: Image, places: Mapping[str, str]) -> Image | None:

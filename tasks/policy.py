@@ -288,7 +288,6 @@ async def ask(question: Question) -> str:
 
 
 def _invitation(question: Question, identity: str) -> str:
-    """The message that a run waits for approval, with the ways to give it."""
     named = question.models[0] if len(question.models) == 1 else identity[:8]
     page = run_page(api_url(), identity)
     button = f", or *Resume* in the menu of {page}" if page else ""

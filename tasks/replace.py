@@ -218,8 +218,7 @@ def _start_replicas(
                 own = _part_of(part, {replica})
                 if again:  # a process that was signalled to end may still run
                     stop_all([planned_workload(spec) for spec in own.containers], ABORT_SECONDS)
-                if row.release:
-                    restore_image(row.release, own)
+                restore_image(row.release, own)
                 started[replica] = start_part(row, own)
         loads = False
         for replica, workloads in started.items():

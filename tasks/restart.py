@@ -81,8 +81,7 @@ def _fetch_image(row: ReleaseRow, part: LaunchPlan, reason: str) -> None:
     A failure counts as an attempt.
     """
     try:
-        if row.release:
-            restore_image(row.release, part)
+        restore_image(row.release, part)
     except Failure:
         with count_attempt(row, reason):
             raise

@@ -81,7 +81,6 @@ def serve_flows(
 
 
 def _migrate(ledger: str) -> None:
-    """Migrate the ledger; if it does not answer yet, as soon as it does."""
     try:
         migrate_database(ledger)
     except Failure as failure:
