@@ -258,19 +258,19 @@ def refused_argument(error: BaseException | None) -> str:
 def _bad_setting(error: ValidationError) -> Failure:
     """The failure for a value that `Settings`, or the type of an argument, refuses."""
     from moorage.adapters.system.settings import PREFIX, Settings  # noqa: PLC0415  (only failures)
-    from moorage.reports.problems import PATTERNS_IN_WORDS, in_words  # noqa: PLC0415  (as above)
+    from moorage.reports import problems  # noqa: PLC0415  (as above)
 
     first = error.errors(include_url=False)[0]
-    found = repr(first["input"])
-    found = found if len(found) <= LONGEST_SHOWN else f"{found[: LONGEST_SHOWN - 3]}..."
+    found = problems.clipped(repr(first["input"]), LONGEST_SHOWN)
     if not first["loc"]:
-        wanted = PATTERNS_IN_WORDS.get(first.get("ctx", {}).get("pattern", ""), first["msg"])
+        pattern = first.get("ctx", {}).get("pattern", "")
+        wanted = problems.PATTERNS_IN_WORDS.get(pattern, first["msg"])
         return Failure(Cause.BAD_SETTING, f"found {found}; allowed: {wanted}")
     name = "_".join(map(str, first["loc"]))
     # The location of a setting with an alias is its full name.
     prefix = PREFIX if name in Settings.model_fields else ""
     variable = f"{prefix}{name}".upper()
-    return Failure(Cause.BAD_SETTING, f"{variable}: {in_words(first['msg'], found)}")
+    return Failure(Cause.BAD_SETTING, f"{variable}: {problems.in_words(first['msg'], found)}")
 
 
 def _failure_json(failure: Failure) -> dict[str, Any]:
