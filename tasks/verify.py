@@ -58,12 +58,6 @@ SILENT_SECONDS = 30.0
 LOG_LINES = 5_000
 """Lines of a log that are searched for the cause; a failure keeps the last lines."""
 
-TIMEOUT_CAUSES = {
-    "load_seconds": Cause.LOAD_TIMEOUT,
-    "on_cluster_seconds": Cause.LOAD_TIMEOUT,
-    "warm_up_seconds": Cause.WARM_UP_TIMEOUT,
-}
-
 
 @flow_task("verify", "verify {plan.release}")
 async def verify(
@@ -211,7 +205,8 @@ class Watch:
             # A small share of the wait, so that readiness is seen in time.
             pause = min(LONGEST_PAUSE_SECONDS, max(FIRST_PAUSE_SECONDS, (allowed - left) / 32))
             await asyncio.sleep(min(pause, left))
-        cause = TIMEOUT_CAUSES[probe.deadline]
+        warms_up = probe.deadline == "warm_up_seconds"
+        cause = Cause.WARM_UP_TIMEOUT if warms_up else Cause.LOAD_TIMEOUT
         failure = await self._failure(
             cause, f"not {probe.phase} within {allowed:g} s: {probe.path or 'connection'}: {wrong}"
         )
