@@ -59,12 +59,13 @@ async def apply_models(
     queue = _ModelQueue(at_once, stop_on_failure)
     fleet = await settled_fleet(fleet)
     with requested_run(requested_by):
-        retirements = [(name, partial(_retire, name, applied_from)) for name in retire]
-        ended = await queue.run_all("retire", retirements)
+        owned = partial(_retire, applied_from=applied_from)
+        retirements = (queue.run("retire", name, partial(owned, name)) for name in retire)
+        ended = await gather_all(*retirements)
         with recorded_scope(current_submission(), fleet):
             deploy = partial(deploy_subflow, fleet=fleet, file_set=applied_from)
-            deploys = [(one.name, partial(deploy, one)) for one in specs]
-            ended += await queue.run_all("deploy", deploys)
+            deploys = (queue.run("deploy", one.name, partial(deploy, one)) for one in specs)
+            ended += await gather_all(*deploys)
     counts = Counter(f"{applied.action} {applied.outcome}" for applied in ended)
     done = ", ".join(f"{count} x {what}" for what, count in sorted(counts.items()))
     message = done or "there was nothing to do"
@@ -94,11 +95,8 @@ class _ModelQueue:
         self._free = asyncio.Semaphore(at_once)
         self._stops, self._failed = stop_on_failure, False
 
-    async def run_all(self, action: str, jobs: Sequence[tuple[str, Job]]) -> list[Applied]:
-        """Run the jobs of several models, each as soon as a slot is free."""
-        return await gather_all(*(self._run(model, action, job) for model, job in jobs))
-
-    async def _run(self, model: str, action: str, job: Job) -> Applied:
+    async def run(self, action: str, model: str, job: Job) -> Applied:
+        """Run the job of a model as soon as a slot is free."""
         async with self._free:
             if self._failed and self._stops:
                 message = "not begun: another model failed"

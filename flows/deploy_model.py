@@ -137,12 +137,9 @@ async def _deploy_alone(
 async def roll_out(
     context: FlowContext, source: ReleaseSource, fleet: Fleet, old: ReleaseRow | None
 ) -> Release:
-    """Make a release, prove that it answers, and let it take over.
+    """Make a release, prove that it answers, and let it take over; else the old one serves (again).
 
     If another process takes an automatic port before the engine binds it, tries another port.
-
-    Raises:
-        Failure: When it could not be made; then the old release serves (again).
     """
     refused, sleeper = tuple[HostClaim, ...](), None
     if old is None:
@@ -246,7 +243,6 @@ class ReleaseRollout:
         return await publish(draft.release), lock
 
     async def _make_room(self, saga: Saga, placed: Placed) -> AcceleratorStartLock:
-        """Lock its accelerators for the start, and stop an old release that has to make room."""
         release, old, placement = self.draft.release.id, self.old, placed.placement
         lock = AcceleratorStartLock(release, placed.spec.name, placement, old)
         if lock.names:
@@ -303,10 +299,9 @@ async def carry_load(
     Raises `ACCEPTANCE_FAILED`. A rollback gets no load: its release has served before and is often
     urgent.
     """
-    release, stopped = draft.release, placed.placement.stop_first
+    release, serves = draft.release, None if placed.placement.stop_first else old
     if not placed.spec.readiness.acceptance or release.rolled_back_to:
         return
-    serves = None if stopped else old
     outcome = await acceptance(placed.spec, placed.profile, plan, release.workloads, serves)
     draft.add(acceptance=outcome)
     require_none(outcome.failure)

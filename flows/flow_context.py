@@ -166,13 +166,12 @@ def keep_result(work: Work[P, R]) -> Work[P, R]:
         try:
             async with cancelled_by_sigterm():
                 returned = await work(*args, **kwargs)
-        except Failure as failure:
-            _ends[str(flow_run.id)] = failure
-            text = f"{str(failure).rstrip('.')}. {failure.suggestion}"
-            return cast("R", Failed(message=text[:MOST_MESSAGE], data=failure))
         except Exception as error:
             _ends[str(flow_run.id)] = error
-            raise
+            if not isinstance(error, Failure):
+                raise
+            text = f"{str(error).rstrip('.')}. {error.suggestion}"
+            return cast("R", Failed(message=text[:MOST_MESSAGE], data=error))
         _ends[str(flow_run.id)] = returned.data if isinstance(returned, State) else returned
         return returned
 
@@ -215,13 +214,9 @@ class ClosedParameterSchema(callables.ParameterSchema):
 callables.ParameterSchema = ClosedParameterSchema  # type: ignore[misc]
 
 
-# The journal has a line of its own about each successful task.
 logging.getLogger("prefect.task_runs").addFilter(
     lambda record: record.msg != "Finished in state Completed()"
 )
-
-
-REFUSED = "Parameter validation failed for flow"
 
 
 def _without_values(record: logging.LogRecord) -> bool:
@@ -229,7 +224,7 @@ def _without_values(record: logging.LogRecord) -> bool:
 
     The state of the run names the fields and what is wrong with them.
     """
-    if (text := record.getMessage()).startswith(REFUSED):
+    if (text := record.getMessage()).startswith("Parameter validation failed for flow"):
         record.msg, record.args = text.partition(":")[0], ()
     return True
 

@@ -11,11 +11,7 @@ from moorage.operations.engine_installation import stand_in, way_on
 from moorage.releases.requester import Claim
 from moorage.reports.form_parameters import THIS_MACHINE, FleetParameter
 from moorage.spec import EngineName, RuntimeName
-from tasks.installation import (
-    host_named,
-    install_image,
-    install_packages,
-)
+from tasks.installation import host_named, install_image, install_packages
 from tasks.policy import is_from_command_line, require_allowed
 
 

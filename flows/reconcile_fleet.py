@@ -64,9 +64,7 @@ QUIET = timedelta(minutes=10)
 @flow(name="reconcile-fleet", flow_run_name="reconcile", **NO_RESULT)
 @keep_result
 async def reconcile_fleet(
-    fleet: FleetParameter = THIS_MACHINE,
-    dry_run: bool = False,
-    requested_by: Claim = "",
+    fleet: FleetParameter = THIS_MACHINE, dry_run: bool = False, requested_by: Claim = ""
 ) -> State[tuple[ActionOutcome, ...]]:
     """Adopt, finish, undo, restart, replace and remove until ledger and hosts agree.
 

@@ -22,13 +22,7 @@ from moorage.adapters.prefect.current_run import api_url
 from moorage.adapters.prefect.events import DRIFTED, STOPPED_EARLY, emit_model_event
 from moorage.adapters.prefect.pages import record_page, run_page
 from moorage.inventory.fleet import Fleet
-from moorage.operations.redeploy.intent import (
-    Intent,
-    ModelOutcome,
-    Redeployed,
-    is_failure,
-    summary,
-)
+from moorage.operations.redeploy.intent import Intent, ModelOutcome, Redeployed, is_failure, summary
 from moorage.operations.redeploy.selection import Selection, StopAt, WaveSize, is_over, meant, waves
 from moorage.releases.requester import Claim
 from moorage.reports.form_parameters import THIS_MACHINE, FleetParameter
@@ -153,7 +147,6 @@ class Rollout:
         return sorted(self._ended, key=lambda one: order.index(one.model))
 
     async def _show(self) -> None:
-        """Update the page, unless it was written just before."""
         if self._page.is_due:
             await self._write([*self._ended, *self._others])
 
@@ -216,7 +209,6 @@ class Rollout:
 
 
 def _links(one: Redeployed) -> Links:
-    """Links to a model's flow run and to the record of its newest release."""
     if not one.flow_run:
         return Links()
     api = api_url()

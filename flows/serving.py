@@ -11,7 +11,7 @@ from uuid import UUID
 import httpx
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import DeploymentUpdate
-from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterName
+from prefect.client.schemas.filters import DeploymentFilter
 from prefect.deployments.runner import RunnerDeployment
 from prefect.flows import Flow, load_flow_from_entrypoint
 from prefect.runner import Runner
@@ -55,7 +55,7 @@ def serve_all(deployments: list[RunnerDeployment], limit: int, tell: Callable[[s
 
 async def pools_of(names: Sequence[str]) -> list[str]:
     """The work pools that have deployments of these names."""
-    named = DeploymentFilter(name=DeploymentFilterName(any_=list(names)))
+    named = DeploymentFilter.model_validate({"name": {"any_": names}})
     async with get_client() as client:
         found = await client.read_deployments(deployment_filter=named)
     return sorted({one.work_pool_name for one in found if one.work_pool_name})

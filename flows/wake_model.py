@@ -30,9 +30,7 @@ from tasks.survey import survey
 @flow(name="wake-model", flow_run_name="wake {name}", **NO_RESULT)
 @keep_result
 async def wake_model(
-    name: Name,
-    fleet: FleetParameter = THIS_MACHINE,
-    requested_by: Claim = "",
+    name: Name, fleet: FleetParameter = THIS_MACHINE, requested_by: Claim = ""
 ) -> State[str]:
     """Wake a sleeping model and verify that it answers; if it does not, it goes back to sleep.
 

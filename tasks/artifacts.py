@@ -61,12 +61,9 @@ async def show_markdown(key: str, markdown: str, description: str) -> None:
 async def _newest(key: str) -> object:
     """The content of the newest artifact with a key; None = there is none."""
     from prefect.client.orchestration import get_client  # noqa: PLC0415  (imports Prefect)
-    from prefect.client.schemas.filters import (  # noqa: PLC0415  (as above)
-        ArtifactCollectionFilter,
-        ArtifactCollectionFilterKey,
-    )
+    from prefect.client.schemas.filters import ArtifactCollectionFilter  # noqa: PLC0415  (as above)
 
-    named = ArtifactCollectionFilter(key=ArtifactCollectionFilterKey(any_=[key]))
+    named = ArtifactCollectionFilter.model_validate({"key": {"any_": [key]}})
     async with get_client() as client:
         found = await client.read_latest_artifacts(artifact_filter=named, limit=1)
     return found[0].data if found else None

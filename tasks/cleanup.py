@@ -25,10 +25,8 @@ def recover_all(model: str, *, retires: bool = False, replaces: bool = False) ->
 
     A release that stopped for a successor which never served is started again: otherwise nothing
     would serve the model if the caller fails. It ends if its model is to be retired (`retires`), or
-    if it cannot be started and the caller `replaces` it.
-
-    Raises:
-        Failure: `ACCELERATOR_STARTING` when it waits too long for another start; of the cleanup.
+    if it cannot be started and the caller `replaces` it. Raises failures of the cleanup, and
+    `ACCELERATOR_STARTING` when it waits too long for another start.
     """
     for row in _left_behind():
         if row.model != model:
@@ -68,8 +66,7 @@ def bring_back(action: Action, row: ReleaseRow) -> str:
     # A pull may take longer than a start is allowed to. What fails here fails again in its start,
     # without which other replicas may serve.
     with suppress(Failure):
-        if row.release:
-            restore_image(row.release, plan_of(row))
+        restore_image(row.release, plan_of(row))
     with lease_accelerators(row), count_attempt(row, action.reason):
         restore_release(row)
     emit_release_event("restarted", row, action.reason)
@@ -127,10 +124,7 @@ def took_over(release: str) -> bool:
 
 
 def must_be_clean(model: str) -> None:
-    """Raise `RUNTIME_UNAVAILABLE` if a release of a model could not be cleaned up.
-
-    It names the workloads that may still run and keep their claims.
-    """
+    """Raise `RUNTIME_UNAVAILABLE`, naming what may still run, if a model is not cleaned up."""
     left = [row for row in _left_behind() if row.model == model]
     places = {f"{one.name} on {one.host}" for row in left for one in row.workloads}
     if left:
@@ -165,10 +159,7 @@ def _is_starting(error: BaseException) -> bool:
 
 
 def _can_come_back(row: ReleaseRow) -> bool:
-    """Whether nothing serves in its place, and not all its starts failed.
-
-    Reconciling decides the same.
-    """
+    """Whether nothing serves in its place, and some start may succeed, as reconciling sees it."""
     spec = row.release.spec.restart if row.release else RestartSpec()
     record = ledger().repairs.of(row.id)
     hopeless = record.attempts >= spec.attempts and record.well_since is None

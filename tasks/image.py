@@ -71,25 +71,18 @@ async def pull_image(placed: Placed, target: Release | None = None) -> Image | N
         if wanted is None or not hosts:
             note.say(_no_image(placed))
             return None
-        have = _have_again if target else _have
-        image = await _identify(await have(wanted, hosts, placed.spec), hosts)
+        if target:
+            with _missing_for_good():
+                places = {host.address: host.name for host in hosts}
+                if exact := await in_thread(_exact_image, wanted, places):
+                    await _pull_everywhere(exact, hosts, placed.spec)
+        else:
+            call = HostCall(hosts[0].name, hosts[0].address, {"image": wanted, "host": hosts[0]})
+            (wanted,) = await map_hosts(pin, [call], 1)
+            await _pull_everywhere(wanted, hosts, placed.spec)
+        image = await _identify(wanted, hosts)
         note.say(f"{image.pinned} ({f'the image of {target.id}' if target else image.reason})")
         return image
-
-
-async def _have(image: Image, hosts: list[HostSnapshot], spec: ModelSpec) -> Image:
-    call = HostCall(hosts[0].name, hosts[0].address, {"image": image, "host": hosts[0]})
-    (image,) = await map_hosts(pin, [call], 1)
-    await _pull_everywhere(image, hosts, spec)
-    return image
-
-
-async def _have_again(image: Image, hosts: list[HostSnapshot], spec: ModelSpec) -> Image:
-    with _missing_for_good():
-        places = {host.address: host.name for host in hosts}
-        if exact := await in_thread(_exact_image, image, places):
-            await _pull_everywhere(exact, hosts, spec)
-    return image
 
 
 @flow_task("pin", "pin the image on {host.name}", retried=True)
@@ -166,42 +159,35 @@ def tracked_image(release: Release) -> Image | None:
     return None if fixed else image
 
 
-def restore_image(release: Release, part: LaunchPlan) -> None:
+def restore_image(release: Release | None, part: LaunchPlan) -> None:
     """Have exactly the image of a release on the hosts where a part of it is restarted.
 
-    Uses the registries of `registries_scope`, else the recorded one with Docker's own login.
-
-    Raises:
-        Failure: `IMAGE_MISSING` when neither its registry nor the host still has it.
+    Uses the registries of `registries_scope`, else the recorded one with Docker's own login. Raises
+    `IMAGE_MISSING` when neither its registry nor the host still has it.
     """
+    if release is None or release.image is None:
+        return
     own = [one for one in part.containers if one.runtime == RuntimeName.DOCKER]
     places = {one.address: one.host for one in own}
     registries = _registries.get() or Registries.defaults()
+    seconds = release.spec.readiness.deadlines.image_seconds
     with _missing_for_good():
-        exact = _exact_image(release.image, places) if release.image else None
-        if exact is None:
-            return
-        for address in sorted(places):
-            ensure_image(
-                DockerImages(address),
-                exact,
-                settings().locks,
-                sources=pull_sources(exact, registries),
-                wait_seconds=release.spec.readiness.deadlines.image_seconds,
-            )
+        if exact := _exact_image(release.image, places):
+            sources = pull_sources(exact, registries)
+            for address in sorted(places):
+                images = DockerImages(address)
+                ensure_image(images, exact, settings().locks, sources=sources, wait_seconds=seconds)
 
 
 def _exact_image(image: Image, places: Mapping[str, str]) -> Image | None:
     """The image that hosts may pull to have this one again; None = they have it, and no digest.
 
     By digest alone: on a host the tag may name a newer image, and must keep it. An image without a
-    digest was built on its host: in a registry its name is somebody else's.
+    digest was built on its host: in a registry its name is somebody else's. Raises `IMAGE_MISSING`
+    when a host lacks that.
 
     Args:
         places: Names of the hosts, by address.
-
-    Raises:
-        Failure: `IMAGE_MISSING` when a host lacks an image without a digest.
     """
     if image.digest:
         return image.without_tag()

@@ -34,10 +34,7 @@ GRACE_SECONDS = 120.0
 
 @flow_task("launch", "launch {plan.release}", timeout_seconds=600)
 async def launch(plan: LaunchPlan) -> tuple[Workload, ...]:
-    """Start every container of a plan; each is recorded in the ledger before it starts.
-
-    A release that starts in turns launches each part of its plan separately.
-    """
+    """Start every container of a plan; each is recorded in the ledger before it starts."""
     with step("launch") as note:
         if (await in_thread(ledger().releases.get, plan.release)).state != ReleaseState.STARTING:
             await in_thread(ledger().releases.move, plan.release, ReleaseState.STARTING)
@@ -108,10 +105,8 @@ class AcceleratorStartLock:
         """Wait until no other release starts on these accelerators, then lock them.
 
         Waits for each earlier start as long as these deadlines allow a start, plus
-        `GRACE_SECONDS`. With the lock held, stops the unfinished starts of killed flows.
-
-        Raises:
-            Failure: `ACCELERATOR_STARTING` when an earlier start does not end in time.
+        `GRACE_SECONDS`, then raises `ACCELERATOR_STARTING`. With the lock held, stops the
+        unfinished starts of killed flows.
         """
         self._renewal.enter_context(ledger().locks.renewal(self._token, START_LEASE_SECONDS))
         patience = deadlines.load_seconds + deadlines.warm_up_seconds + GRACE_SECONDS
@@ -164,9 +159,8 @@ class AcceleratorStartLock:
 
     def _try(self) -> dict[str, Owner]:
         """Take the locks if they are free; returns the holders, empty when they were taken."""
-        own = ledger().locks  # read first: reading does not block writers
-        if holders := own.holders(self.names):
-            return holders
-        return own.take_all(
-            self.names, self._token, this_process(self._release), START_LEASE_SECONDS
+        own, process = ledger().locks, this_process(self._release)
+        # Read first: reading does not block writers.
+        return own.holders(self.names) or own.take_all(
+            self.names, self._token, process, START_LEASE_SECONDS
         )

@@ -24,7 +24,6 @@ class HostCall:
 
     Attributes:
         address: Address of the host's daemon. Calls for this machine always run in this process.
-        arguments: Arguments of the task.
         step: Step of the journal that the task writes; empty = none.
     """
 
@@ -41,10 +40,7 @@ async def map_hosts(work: FlowTask[..., R], calls: Sequence[HostCall], at_once: 
     call, or more than `MOST_TASK_RUNS`, get no task runs of their own.
     After a failure no other call begins. Calls that have begun run to their end: downloads stay
     useful, and an undo must not run before its effect has ended. A task that runs in another
-    process must bring its own retries.
-
-    Raises:
-        Failure: With one host, its failure; with several, one failure with the details of all.
+    process must bring its own retries. With several hosts, one failure has the details of all.
     """
     gate = asyncio.Semaphore(at_once)
     tracked = 1 < len(calls) <= MOST_TASK_RUNS
@@ -96,7 +92,6 @@ async def _call(work: FlowTask[..., R], call: HostCall, *, tracked: bool) -> R:
 
 
 def _runs_tasks_elsewhere() -> bool:
-    """Whether the current flow runs tasks in other processes."""
     context = flow_run_context()
     if context is None:
         return False

@@ -40,10 +40,7 @@ ASK_SECONDS = 5.0
 async def measure(
     placed: Placed, plan: LaunchPlan, workloads: tuple[Workload, ...]
 ) -> tuple[Measurement, ...]:
-    """Read the memory that each workload of a verified release takes from its log, if logged.
-
-    Errors go to the journal.
-    """
+    """Read the memory that each workload of a verified release takes from its log, if logged."""
     reader = ENGINES[plan.engine].memory_reader
     if reader is None or plan.on_cluster:
         return ()

@@ -54,7 +54,7 @@ async def observe_fleet(fleet: Fleet, *, keep: bool = True) -> ClusterState:
         places = cluster.observations
         unreachable = sorted({one.place.host for one in places if one.unreachable_since})
         missing = f"; unreachable: {', '.join(unreachable)}" if unreachable else ""
-        hosts = len({one.place.host for one in cluster.observations})
+        hosts = len({one.place.host for one in places})
         seen = f"{counted(hosts, 'host')}, {counted(len(cluster.releases), 'release')}"
         note.say(f"{seen}{missing}")
         return cluster
@@ -109,10 +109,7 @@ def _busy(rows: Sequence[ReleaseRow], observations: Sequence[Observation]) -> di
 
 
 def _observe_hosts(
-    fleet: Fleet,
-    near: Fleet,
-    rows: list[ReleaseRow],
-    now: datetime,
+    fleet: Fleet, near: Fleet, rows: list[ReleaseRow], now: datetime
 ) -> tuple[list[ReleaseRow], tuple[Observation, ...], dict[str, str]]:
     """Observe the hosts of this site (`near`), reached as its fleet says.
 

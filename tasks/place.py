@@ -55,10 +55,8 @@ async def place(
 
     If another deploy claims the place after the survey, the fleet is surveyed again, a few times.
     An earlier release (`target`) returns to its place, unless that is taken or gone. A release of
-    the model that sleeps (`sleeper`) gives up the ports that are needed.
-
-    Raises:
-        Failure: `CLAIM_CONFLICT` when other deploys were faster each time; errors of the proposal.
+    the model that sleeps (`sleeper`) gives up the ports that are needed. Raises `CLAIM_CONFLICT`
+    when other deploys were faster each time, and errors of the proposal.
     """
     with step("place") as note:
         for attempt in range(1, CLAIM_ATTEMPTS + 1):
@@ -146,7 +144,6 @@ async def _propose_best(analyzed: Analyzed, snapshot: FleetSnapshot, running: st
 
 
 async def _show(spec: ModelSpec, placement: Placement, description: str) -> None:
-    """Show a placement, with the verdict on every host, as an artifact."""
     page = placement_document(spec.name, placement).markdown()
     await show_markdown(f"placement-{slug(spec.name)}", page, description)
 

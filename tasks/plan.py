@@ -30,9 +30,7 @@ def plan_release(
     """The plan of a release in this ledger, with the warnings of its argument check.
 
     An earlier release (`target`) runs as recorded, except for the values that its place determines.
-
-    Raises:
-        Failure: `BAD_SPEC` when the engine does not support a feature that the spec requests.
+    Raises `BAD_SPEC` when the engine does not support a feature that the spec requests.
     """
     seat, engine = placed.placement.seats[0], ENGINES[placed.placement.engine]
     if seat.runtime == RuntimeName.RAY:

@@ -108,11 +108,9 @@ def site_addresses() -> dict[str, str]:
 
 @threaded
 def settled_fleet(fleet: Fleet, files: str = "") -> Fleet:
-    """The fleet that a run works on: its own parameter if allowed, else the site's fleet.
+    """The fleet that a run works on: its own parameter, else the site's fleet.
 
-    Raises:
-        PolicyRefused: When the run brings a fleet, or a folder of specs (`files`), that the policy
-            does not allow.
+    Refuses a fleet, or a folder of specs (`files`), that the policy does not allow the run.
     """
     fleet, found = _fleet_of_run(fleet)
     policy, channel = load_policy(settings()), _channel.get()
@@ -274,13 +272,12 @@ async def ask(question: Question) -> str:
         async with hold_lock(
             ledger().locks.holding(name, wait_seconds=0, note=f"flow run {identity}")
         ):
-            answer = await ask_on_server(question, invitation)
+            answer: Answer | None = await ask_on_server(question, invitation)
     else:
         asker = _asker.get()
-        reply = await in_thread(asker, question) if asker else None
-        if reply is None:
-            raise Failure(Cause.APPROVAL_IMPOSSIBLE, ", ".join(question.models))
-        answer = reply
+        answer = await in_thread(asker, question) if asker else None
+    if answer is None:
+        raise Failure(Cause.APPROVAL_IMPOSSIBLE, ", ".join(question.models))
     note = f": {answer.note}" if answer.note else ""
     if not answer.approve:
         emit_model_event(REFUSED, question.models, why=f"refused{note}")
@@ -291,7 +288,6 @@ async def ask(question: Question) -> str:
 
 
 def _invitation(question: Question, identity: str) -> str:
-    """The message that a run waits for approval, with the ways to give it."""
     named = question.models[0] if len(question.models) == 1 else identity[:8]
     page = run_page(api_url(), identity)
     button = f", or *Resume* in the menu of {page}" if page else ""

@@ -3,22 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
-from prefect.client.orchestration import get_client
-from prefect.client.schemas.filters import (
-    FlowFilter,
-    FlowFilterName,
-    FlowRunFilter,
-    FlowRunFilterEndTime,
-    FlowRunFilterNextScheduledStartTime,
-    FlowRunFilterStartTime,
-    FlowRunFilterState,
-    FlowRunFilterStateName,
-    FlowRunFilterStateType,
-    FlowRunFilterTags,
-)
-from prefect.client.schemas.objects import State, StateType
+from prefect.client.orchestration import PrefectClient, get_client
+from prefect.client.schemas.filters import FlowFilter, FlowRunFilter
+from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.states import Completed, Crashed
 
 from moorage.adapters.ledger.locks import ASKS, LockHeld
@@ -86,31 +76,14 @@ async def remove_quiet_runs(before: datetime) -> None:
     One run a minute would hide all other runs, and what nobody could start in time would queue up.
     Runs that a person or an event began stay.
     """
-    scheduled = FlowRunFilterTags(all_=["auto-scheduled"])
-    quiet = FlowRunFilter(
-        state=FlowRunFilterState(name=FlowRunFilterStateName(any_=DID_NOTHING)),
-        end_time=FlowRunFilterEndTime(before_=before),
-        tags=scheduled,
-    )
-    overdue = FlowRunFilter(
-        state=FlowRunFilterState(name=FlowRunFilterStateName(any_=["Late"])),
-        next_scheduled_start_time=FlowRunFilterNextScheduledStartTime(before_=before),
-        tags=scheduled,
-    )
-    for runs in (quiet, overdue):
-        await _remove_reconciles(runs)
-
-
-async def _remove_reconciles(runs: FlowRunFilter) -> None:
-    ours = FlowFilter(name=FlowFilterName(any_=["reconcile-fleet"]))
-    with _refusal_ignored():  # then the next reconcile does it
-        async with get_client() as client:
-            found = await client.read_flow_runs(
-                flow_filter=ours, flow_run_filter=runs, limit=AT_ONCE
-            )
-            for run in found:
-                with _refusal_ignored():
-                    await client.delete_flow_run(run.id)
+    for names, time in ((DID_NOTHING, "end_time"), (["Late"], "next_scheduled_start_time")):
+        past = {"state": {"name": {"any_": names}}, time: {"before_": before}}
+        with _refusal_ignored():  # then the next reconcile does it
+            async with get_client() as client:
+                scheduled = {**past, "tags": {"all_": ["auto-scheduled"]}}
+                for run in await _read_runs(client, ["reconcile-fleet"], scheduled):
+                    with _refusal_ignored():
+                        await client.delete_flow_run(run.id)
 
 
 def _killed_runs(outcomes: Sequence[ActionOutcome]) -> list[str]:
@@ -157,16 +130,21 @@ async def _end_runs(ends: Mapping[str, State]) -> bool:
 
 async def _shown_as_running(since: datetime) -> list[str]:
     """Running runs of `LEADING` flows that began before `since`; empty where Prefect is away."""
-    running = FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.RUNNING]))
-    begun = FlowRunFilter(state=running, start_time=FlowRunFilterStartTime(before_=since))
-    ours = FlowFilter(name=FlowFilterName(any_=LEADING))
+    running = {"state": {"type": {"any_": [StateType.RUNNING]}}, "start_time": {"before_": since}}
     with _refusal_ignored():
         async with get_client() as client:
-            runs = await client.read_flow_runs(
-                flow_filter=ours, flow_run_filter=begun, limit=AT_ONCE
-            )
-            return [str(run.id) for run in runs]
+            return [str(run.id) for run in await _read_runs(client, LEADING, running)]
     return []
+
+
+async def _read_runs(
+    client: PrefectClient, flows: list[str], runs: Mapping[str, Any]
+) -> list[FlowRun]:
+    return await client.read_flow_runs(
+        flow_filter=FlowFilter.model_validate({"name": {"any_": flows}}),
+        flow_run_filter=FlowRunFilter.model_validate(runs),
+        limit=AT_ONCE,
+    )
 
 
 @contextmanager

@@ -62,9 +62,7 @@ def sole_watch(parameters: str) -> AbstractAsyncContextManager[None]:
 async def find_intents(selection: Selection, fleet: Fleet) -> list[Intent]:
     """Choose the models, find the drift of each, and decide; all in one task run.
 
-    Raises:
-        Failure: When a name is unknown or the files cannot be read. The failure of one model is in
-            its intent.
+    Raises for an unknown name or unreadable files; the failure of one model is in its intent.
     """
     hosts, gate = at_site(fleet, settings().site), asyncio.Semaphore(settings().hosts_at_once)
     by_policy = selection.by_policy
@@ -112,7 +110,6 @@ async def ask_approval(todo: Sequence[Intent]) -> tuple[str, list[Redeployed]]:
 
 
 def _specs_of_files(files: str) -> dict[str, ModelSpec]:
-    """The specs of a folder by name."""
     if not files:
         return {}
     folder = Path(files)
@@ -131,10 +128,7 @@ def _later(release: Release) -> list[Release]:
 async def _find_drift(
     spec: ModelSpec, release: Release, fleet: Fleet, *, probes: bool
 ) -> tuple[Drift, ...]:
-    """All differences that a deploy of the model would make now.
-
-    `probes`: whether its engines must answer, too.
-    """
+    """All differences that a deploy would make now; with `probes`, its engines must answer, too."""
     moved, image = await _branch_drift(spec, release), tracked_image(release)
     digest = await in_thread(current_digest, image, fleet.registries) if image else ""
     drifts = (*file_drift(release, spec), *moved)

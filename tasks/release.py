@@ -231,9 +231,7 @@ def cause_of(error: BaseException) -> str:
     """The cause to record for a release that ends with this error; bugs count as `internal`."""
     if failure := failure_of(error):
         return failure.cause
-    from moorage.adapters.prefect.termination import (  # noqa: PLC0415  (imports Prefect)
-        is_terminating,
-    )
+    from moorage.adapters.prefect.termination import is_terminating  # noqa: PLC0415  (as above)
 
     interrupted = was_interrupted(error) or is_terminating()
     return Cause.INTERRUPTED if interrupted else f"internal: {error!r}"

@@ -182,10 +182,7 @@ REPAIRS: dict[ActionKind, Callable[[Action, ReleaseRow], str | None]] = {
 
 
 def sole_reconciler(note: str) -> AbstractAsyncContextManager[None]:
-    """Lock for being the only reconcile of this site; the note names the holder.
-
-    Raises `LockHeld` if another reconcile holds it.
-    """
+    """Lock for being the only reconcile of this site; raises `LockHeld` with the other's note."""
     name = f"{LOCK}:{settings().site}" if settings().site else LOCK
     return hold_lock(ledger().locks.holding(name, wait_seconds=0, note=note))
 

@@ -41,11 +41,7 @@ POLL_SECONDS = 0.5
 
 
 async def stop_for(old: ReleaseRow, release: str) -> None:
-    """Stop a release before its successor starts.
-
-    Raises:
-        Failure: `LOST_LOCK` when the successor was closed; the old release then keeps serving.
-    """
+    """Stop a release before its successor starts; raises `LOST_LOCK` if that was closed."""
     state = (await in_thread(ledger().releases.get, release)).state
     if state in FINAL:  # a flow that hung must not stop a serving release
         raise Failure(Cause.LOST_LOCK, f"{release} is {state}, so nothing makes room for it")
@@ -60,14 +56,11 @@ def undo_stop(row: ReleaseRow, successor: str, *, seconds: float | None = None) 
     """Undo of a stop-first: restart the old release exactly as planned.
 
     Leaves alone the replicas that still run, unless they were signalled to end. If a replica does
-    not start, the others serve all the same; reconciling restarts it. False if no restart is
-    needed: its successor serves, or it was never stopped.
+    not start, the others serve all the same, and reconciling restarts it; fails if none starts.
+    False if no restart is needed: its successor serves, or it was never stopped.
 
     Args:
         seconds: How long to wait until it answers; None = the load deadline of its spec.
-
-    Raises:
-        Failure: When no replica could be started.
     """
     own, new = (ledger().releases.get(name) for name in (row.id, successor))
     if {own.state, new.state} & SERVING:
@@ -132,10 +125,7 @@ def stop_sleeper(model: str) -> ReleaseRow | None:
 
 
 def finish_switch(old: ReleaseRow, release: str) -> bool:
-    """Undo of the switch: once its transaction is committed, end the old release.
-
-    False if it was not committed, or the old release has already ended.
-    """
+    """Undo of the switch: if it is committed, end the old release; False = nothing was to end."""
     own = ledger().releases
     taken = own.get(release).state in SERVING
     if not taken or own.get(old.id).state != ReleaseState.STOPPING:
@@ -163,10 +153,8 @@ def abandon(release: str, cause: str = Cause.INTERRUPTED) -> bool:
 def free_claims(release: str, old: ReleaseRow | None) -> bool:
     """Undo of a claim; a release that had to make room (`old`) gets its claims back.
 
-    False if the release has taken over; then it keeps its claims.
-
-    Raises:
-        Failure: `RUNTIME_UNAVAILABLE` when a workload may still run; it keeps its claims.
+    False if the release has taken over; then it keeps its claims. Raises `RUNTIME_UNAVAILABLE`
+    while a workload may still run.
     """
     row = ledger().releases.get(release)
     if row.state in SERVING:
@@ -230,8 +218,7 @@ def _start_replicas(
                 own = _part_of(part, {replica})
                 if again:  # a process that was signalled to end may still run
                     stop_all([planned_workload(spec) for spec in own.containers], ABORT_SECONDS)
-                if row.release:
-                    restore_image(row.release, own)
+                restore_image(row.release, own)
                 started[replica] = start_part(row, own)
         loads = False
         for replica, workloads in started.items():

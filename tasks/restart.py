@@ -87,8 +87,7 @@ def _fetch_image(row: ReleaseRow, part: LaunchPlan, reason: str) -> None:
     A failure counts as an attempt.
     """
     try:
-        if row.release:
-            restore_image(row.release, part)
+        restore_image(row.release, part)
     except Failure:
         with count_attempt(row, reason):
             raise
@@ -135,10 +134,8 @@ def count_attempt(row: ReleaseRow, reason: str) -> Iterator[None]:
 def lease_accelerators(row: ReleaseRow) -> Iterator[None]:
     """Lease the release's accelerators until it answers; an error in the block drops the lease.
 
-    No process owns the lease, so it outlives this process.
-
-    Raises:
-        Failure: `ACCELERATOR_STARTING` when another engine starts on one of them.
+    No process owns the lease, so it outlives this process. Raises `ACCELERATOR_STARTING` when
+    another engine starts on one of them.
     """
     release = row.release
     names = lock_names(row.placement)

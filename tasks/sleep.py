@@ -4,11 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager, suppress
 
-from moorage.adapters.engines.engine_sleep import (
-    are_asleep,
-    put_engines_to_sleep,
-    wake_engines,
-)
+from moorage.adapters.engines.engine_sleep import are_asleep, put_engines_to_sleep, wake_engines
 from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.system.threads import in_thread, run_uninterrupted
 from moorage.common.failures import Cause, Failure

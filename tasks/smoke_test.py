@@ -108,10 +108,9 @@ async def _ask(
 
 
 def is_canary(draft: Release, before: Release | None) -> bool:
-    """Whether a share of a release starts first and is watched.
+    """Whether a share of a release that replaces another starts first and is watched.
 
-    Only when it replaces another release. A rollback needs no canary: its release has served before
-    and is often urgent.
+    A rollback needs no canary: its release has served before and is often urgent.
     """
     wanted = draft.spec.replace.strategy == ReplaceStrategy.CANARY
     return wanted and before is not None and not draft.rolled_back_to
@@ -123,11 +122,8 @@ async def canary(
 ) -> None:
     """Watch the replicas that started first, for `replace.canary_seconds`.
 
-    Meanwhile gateways send them their share of requests; on failure, the undo of the launch ends
-    that.
-
-    Raises:
-        Failure: With the cause found in the engine's log, or `BAD_ANSWER`.
+    Meanwhile gateways send them their share of requests; the undo of the launch ends that on
+    failure, which has the cause in the engine's log, or `BAD_ANSWER`.
     """
     seconds = spec.replace.canary_seconds
     with step("canary") as note:

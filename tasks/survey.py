@@ -58,7 +58,6 @@ async def take_snapshot(fleet: Fleet) -> FleetSnapshot:
 
 
 def _complete(hosts: Sequence[HostSnapshot], fleet: Fleet) -> FleetSnapshot:
-    """The snapshot of the surveyed hosts with the ledger's claims."""
     with paused_collector():
         return fleet_snapshot(hosts, fleet, ledger().claims.all(), settings().models)
 

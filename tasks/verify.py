@@ -1,9 +1,11 @@
 """Step verify: the readiness protocol. Fails at once when an engine dies, with the cause."""
 
+from __future__ import annotations
+
 import asyncio
 import time
 from collections.abc import Coroutine, Iterable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from moorage.adapters.engines.engine_http import ask
 from moorage.adapters.hosts.observation import KILLED, Observation
@@ -56,25 +58,10 @@ SILENT_SECONDS = 30.0
 LOG_LINES = 5_000
 """Lines of a log that are searched for the cause; a failure keeps the last lines."""
 
-BY_WHOM = (
-    "It was killed (SIGKILL), by a person, or by the kernel because RAM ran out: not every runtime"
-    " tells, but `dmesg` on the host does. Then raise `placement.ram`."
-)
-
 WANTS_KEY = (
     "The engine wants an API key that it was not asked with: let it serve without one, or set"
     " `readiness.probe.request: false`, so that its health path alone proves that it serves."
 )
-
-WRONG_SERVE = (
-    "Correct `serve` of the cluster in the fleet file, or see whether this machine may reach it."
-)
-
-TIMEOUT_CAUSES = {
-    "load_seconds": Cause.LOAD_TIMEOUT,
-    "on_cluster_seconds": Cause.LOAD_TIMEOUT,
-    "warm_up_seconds": Cause.WARM_UP_TIMEOUT,
-}
 
 
 @flow_task("verify", "verify {plan.release}")
@@ -87,8 +74,7 @@ async def verify(
 ) -> tuple[Readiness, ...]:
     """Prove that every replica answers, and that the `earlier` workloads still run.
 
-    Raises:
-        Failure: With the cause found in the engine's log, and its last lines.
+    A failure has the cause found in the engine's log, and its last lines.
     """
     with step("verify") as note:
         engine = ENGINES[plan.engine]
@@ -120,20 +106,10 @@ async def _all(watches: Iterable[Coroutine[Any, Any, R]]) -> list[R]:
             one.cancel()
 
 
-class _Watched(Protocol):
-    """A watched container: a `Watch` or a test double."""
+async def wait_for_replica(leader: Watch, others: Sequence[Watch]) -> Readiness:
+    """Wait until a leader answers, as long as its helpers live; else raise what explains most.
 
-    async def until_ready(self) -> Readiness: ...
-
-    async def must_live(self) -> None: ...
-
-
-async def wait_for_replica(leader: _Watched, others: Sequence[_Watched]) -> Readiness:
-    """Wait until a leader answers, as long as its helpers live.
-
-    Raises:
-        Failure: The most explanatory one: when one host fails, the others soon fail too, and report
-            only that they lost it.
+    When one host fails, the others soon fail too, and report only that they lost it.
     """
     answer = asyncio.ensure_future(leader.until_ready())
     lives = [asyncio.ensure_future(_live_on(one)) for one in others]
@@ -150,13 +126,13 @@ async def wait_for_replica(leader: _Watched, others: Sequence[_Watched]) -> Read
             one.cancel()
 
 
-async def _live_on(watched: _Watched) -> None:
+async def _live_on(watched: Watch) -> None:
     while True:
         await watched.must_live()
         await asyncio.sleep(LIFE_SECONDS)
 
 
-async def _decisive(first: BaseException, every: Sequence[_Watched]) -> BaseException:
+async def _decisive(first: BaseException, every: Sequence[Watch]) -> BaseException:
     """The first failure that explains itself; without one, the first failure."""
     if not isinstance(first, Failure) or first.cause not in VAGUE:
         return first
@@ -237,13 +213,15 @@ class Watch:
             # A small share of the wait, so that readiness is seen in time.
             pause = min(LONGEST_PAUSE_SECONDS, max(FIRST_PAUSE_SECONDS, (allowed - left) / 32))
             await asyncio.sleep(min(pause, left))
-        cause = TIMEOUT_CAUSES[probe.deadline]
+        warms_up = probe.deadline == "warm_up_seconds"
+        cause = Cause.WARM_UP_TIMEOUT if warms_up else Cause.LOAD_TIMEOUT
         failure = await self._failure(
             cause, f"not {probe.phase} within {allowed:g} s: {probe.path or 'connection'}: {wrong}"
         )
         if probe.phase == Phase.LISTENING and self.workload.runtime == RuntimeName.RAY:
             failure.suggestion = (
-                f"Ray runs it; nothing answers at {self.workload.url}. {WRONG_SERVE}"
+                f"Ray runs it; nothing answers at {self.workload.url}. Correct `serve` of the"
+                " cluster in the fleet file, or see whether this machine may reach it."
             )
         raise failure
 
@@ -303,7 +281,10 @@ class Watch:
             named = f"{self._named}: {seen.with_exit_code}"
             return Failure(Cause.ENGINE_OUT_OF_MEMORY, named, log_tail=failure.log_tail)
         if failure.cause is Cause.ENGINE_EXITED and seen.exit_code == KILLED:
-            failure.suggestion = BY_WHOM
+            failure.suggestion = (
+                "It was killed (SIGKILL), by a person, or by the kernel because RAM ran out: not"
+                " every runtime tells, but `dmesg` on the host does. Then raise `placement.ram`."
+            )
         return failure
 
     async def _failure(self, cause: Cause, detail: str) -> Failure:

@@ -64,8 +64,7 @@ def gateway_addresses(ledger: Ledger) -> list[str]:
 def key_of(row: ReleaseRow, given: str = "") -> str:
     """The API key for a release: the user's, else the release's own; empty = it needs none.
 
-    Raises:
-        Failure: `SECRET_MISSING` when this machine cannot read the release's key.
+    Raises `SECRET_MISSING` when this machine cannot read the release's key.
     """
     name = "" if given else _key_name(row)
     if not name:
@@ -114,25 +113,19 @@ def chat(
     as_json: AsJson = False,
 ) -> None:
     """Send a prompt to a model: through the gateway, which also wakes it, else to a replica."""
-    from moorage.cli.conversation import (  # noqa: PLC0415  (`endpoint` needs none)
-        Conversation,
-        read_prompt,
-        show,
-        talk,
-    )
+    from moorage.cli import conversation  # noqa: PLC0415  (`endpoint` needs none)
 
     row, url, key = _way_to(name, api_key)
-    conversation = Conversation(row, url, key, max_tokens)
-    prompt = prompt or read_prompt(answers_once=as_json)
+    model = conversation.Conversation(row, url, key, max_tokens)
+    prompt = prompt or conversation.read_prompt(answers_once=as_json)
     if as_json:
-        return dump(conversation.answer(prompt))
+        return dump(model.answer(prompt))
     if prompt:
-        return show(conversation, prompt, figures=verbose)
-    return talk(conversation, figures=verbose)
+        return conversation.show(model, prompt, figures=verbose)
+    return conversation.talk(model, figures=verbose)
 
 
 def _way_to(name: str, api_key: str) -> tuple[ReleaseRow, str, str]:
-    """The release to chat with, its base URL, and the API key."""
     ledger = open_ledger()
     usable = (one for one in ledger.gateways.all() if _is_open(one, api_key))
     gateway = next(filter(None, (one.url_from(platform.node()) for one in usable)), None)
@@ -158,16 +151,15 @@ def _is_open(gateway: Gateway, api_key: str) -> bool:
 
 
 def _not_running(ledger: Ledger, name: str) -> Failure:
-    if ledger.releases.asleep(name):
-        advice = f"`moorage load {name}` wakes it."
-        return Failure(Cause.UNKNOWN_RELEASE, f"{name} is asleep", suggestion=advice)
-    if name not in ledger.releases.models():
-        return unknown_model(ledger, name)
-    if moved := [row.state for row in ledger.releases.unfinished() if row.model == name]:
-        advice = "`moorage status` shows when it serves."
-        return Failure(Cause.UNKNOWN_RELEASE, f"{name} is {moved[-1]}", suggestion=advice)
+    state = "not running"
     advice = f"`moorage deploy {name}` starts it; `moorage history {name}` shows why it ended."
-    return Failure(Cause.UNKNOWN_RELEASE, f"{name} is not running", suggestion=advice)
+    if ledger.releases.asleep(name):
+        state, advice = "asleep", f"`moorage load {name}` wakes it."
+    elif name not in ledger.releases.models():
+        return unknown_model(ledger, name)
+    elif moved := [row.state for row in ledger.releases.unfinished() if row.model == name]:
+        state, advice = moved[-1], "`moorage status` shows when it serves."
+    return Failure(Cause.UNKNOWN_RELEASE, f"{name} is {state}", suggestion=advice)
 
 
 def running_release(name: str) -> ReleaseRow:

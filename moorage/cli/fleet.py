@@ -141,7 +141,6 @@ def _accelerators(host: HostSnapshot) -> list[str]:
 
 
 def _claims(host: HostSnapshot) -> str:
-    """The claims on a host, a line for each release."""
     lines = []
     for release in dict.fromkeys(claim.release for claim in host.claims):
         own = [claim for claim in host.claims if claim.release == release]

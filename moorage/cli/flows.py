@@ -185,9 +185,8 @@ def _prefect_failures() -> Iterator[None]:
 def _prepare_prefect() -> None:
     _add_missing(CLIENT_DEFAULTS)
     # Prefect makes only the last folder of its home path, and retries forever if that fails.
-    Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser().mkdir(
-        parents=True, exist_ok=True
-    )
+    home = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser()
+    home.mkdir(parents=True, exist_ok=True)
     if Settings().server == "temporary" and not os.environ.get("PREFECT_API_URL"):
         _add_missing(provide_database())
     # It warns about events that are still being sent when a command ends; they do arrive.

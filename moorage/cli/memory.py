@@ -18,7 +18,6 @@ from moorage.common.refusal import Refusal
 from moorage.common.values import LARGEST
 from moorage.engines.base import Engine
 from moorage.engines.registry import ENGINES
-from moorage.inventory.fleet import Fleet
 from moorage.memory import sizing
 from moorage.memory.demand import MemoryModel
 from moorage.memory.gguf import gguf_memory
@@ -30,14 +29,12 @@ from moorage.models.profile import derive_profile
 from moorage.models.source import ResolvedModel
 from moorage.reports.memory_report import answer_document, refused, sizes_document
 from moorage.spec import EngineName, ModelSpec
-from moorage.spec.arguments import EngineArguments
 
 Ranks = Annotated[int | None, typer.Option(min=1, max=65_536, help="Tensor-parallel ranks.")]
 Stages = Annotated[int | None, typer.Option(min=1, max=65_536, help="Pipeline stages.")]
 Tokens = Annotated[int | None, typer.Option(min=1, max=LARGEST, help="Longest request in tokens.")]
 Concurrency = Annotated[
-    int | None,
-    typer.Option(min=1, max=LARGEST, help="Requests of that length at the same time."),
+    int | None, typer.Option(min=1, max=LARGEST, help="Requests of that length at the same time.")
 ]
 DeviceName = Annotated[
     str | None, typer.Option(help="Its size, such as 24GiB, or its name, such as h100.")
@@ -62,10 +59,11 @@ def memory(
     device = _device(accelerator) if accelerator else None
     resolved = resolve_all(wanted, Settings(), read_keys(wanted))
     sizeable = _model(wanted, resolved, kv_cache_dtype)
-    query = replace(
-        _query(wanted, resolved, tp, pp, context, concurrency),
-        versions=_versions(wanted, fleet),
-    )
+    query = _query(wanted, resolved, tp, pp, context, concurrency)
+    engine = _engine(wanted)
+    # The likely vLLM version decides whether its memory share includes CUDA graphs.
+    versions = (versions_by_spec(wanted.engine, engine, fleet) or ("",))[:1]
+    query = replace(query, versions=engine.vllm_versions(versions))
     whole = derive_profile(wanted.model_copy(update={"context": "auto"}), resolved).context
     longest = max(query.tokens, whole)
     if device:
@@ -132,20 +130,12 @@ def _model(spec: ModelSpec, resolved: ResolvedModel, kv_cache_dtype: str | None)
             known = ", ".join(get_args(KVDtype))
             raise Failure(Cause.BAD_SPEC, f"--kv-cache-dtype {kv_cache_dtype}: not one of {known}")
         options = options.model_copy(update={"kv_cache_dtype": kv_cache_dtype})
-    draft = resolved.draft
-    return MemoryModel(
-        resolved.config, resolved.headers, options, files=resolved.weights, draft=draft
-    )
+    config, headers = resolved.config, resolved.headers
+    return MemoryModel(config, headers, options, files=resolved.weights, draft=resolved.draft)
 
 
 def _engine(spec: ModelSpec) -> Engine:
     return ENGINES.get(spec.engine.stated_name, ENGINES[EngineName.VLLM])
-
-
-def _versions(spec: ModelSpec, fleet: Fleet) -> tuple[str, ...]:
-    """The likely vLLM version, which decides whether its memory share includes CUDA graphs."""
-    engine = _engine(spec)
-    return engine.vllm_versions((versions_by_spec(spec.engine, engine, fleet) or ("",))[:1])
 
 
 def _query(
@@ -159,7 +149,9 @@ def _query(
     """The query from the command's options, with the spec's values for missing options."""
     args = spec.engine.arguments
     profile = derive_profile(spec, resolved)
-    tokens = context or _length(args) or profile.context
+    flag = "--max-model-len"
+    length = None if args.value(flag) in ("auto", "-1") else args.whole_number(flag)
+    tokens = context or length or profile.context
     if concurrency:
         spec = spec.model_copy(update={"concurrency": concurrency})
     copies = args.whole_number("--data-parallel-size") if _engine(spec).copies_share_experts else 1
@@ -171,8 +163,3 @@ def _query(
         tokens=tokens,
         concurrency=wanted_concurrency(spec, tokens, profile.encoder_tokens or 0),
     )
-
-
-def _length(args: EngineArguments) -> int | None:
-    flag = "--max-model-len"
-    return None if args.value(flag) in ("auto", "-1") else args.whole_number(flag)

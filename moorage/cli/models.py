@@ -155,8 +155,7 @@ def _prune(listing: _Listing, chosen: Sequence[Stored]) -> tuple[list[Stored], b
 
     def note(one: Stored, why: str) -> None:
         stays.append(one)
-        text = f"{one.path} stays on {one.host}: {why}"
-        err.print(text, markup=False, highlight=False)
+        err.print(f"{one.path} stays on {one.host}: {why}", markup=False, highlight=False)
 
     def work(store: Store) -> tuple[Stored, ...]:
         own = [one for one in chosen if one.host == store.host]
@@ -181,7 +180,7 @@ def _ask_all(
 ) -> list[tuple[Store, Any]]:
     """The stores that answer, with their answers; prints the hosts that do not.
 
-    One of the required stores has to answer; default = all.
+    One of the `required` stores has to answer; default = all.
     """
     answers = list(zip(stores, map_parallel(work, stores, seconds), strict=True))
     errors = [(store, answer) for store, answer in answers if isinstance(answer, Exception)]
@@ -195,12 +194,10 @@ def _ask_all(
     return [(store, answer) for store, answer in answers if not isinstance(answer, Exception)]
 
 
-NOTHING_STORED = "No model is stored. `moorage pull SOURCE` downloads one."
-
-
-def _print(found: Sequence[Stored], *, as_json: bool, empty: str = NOTHING_STORED) -> None:
+def _print(found: Sequence[Stored], *, as_json: bool, empty: str = "") -> None:
     if as_json:
         return dump(found)
+    empty = empty or "No model is stored. `moorage pull SOURCE` downloads one."
     rows = [
         (
             one.host,

@@ -78,7 +78,6 @@ def print_table(
 
     Args:
         empty: Text to print instead of a table without rows.
-        styles: Rich's style of each row.
         whole: Columns, such as addresses and durations, that are not folded if the other columns
             still fit next to them.
     """
@@ -162,10 +161,9 @@ def _has_text(line: Sequence[Segment]) -> bool:
 
 
 def confirm(question: str) -> bool:
-    """Ask a person yes or no; the question is on standard error, as the output may be a file.
+    """Ask a person yes or no on standard error, as the output may be a file.
 
-    Raises:
-        Failure: `INTERRUPTED` for Ctrl-C or Ctrl-D instead of an answer.
+    Raises `INTERRUPTED` for Ctrl-C or Ctrl-D instead of an answer.
     """
     try:
         return typer.confirm(question, err=True)
@@ -246,10 +244,7 @@ def refused_argument(error: BaseException | None) -> str:
     """The value that Pydantic refused, and the allowed ones; empty = another kind of error."""
     if not isinstance(error, ValidationError):
         return ""
-    from moorage.reports.problems import (  # noqa: PLC0415  (only failures need it)
-        in_words,
-        nearest_of,
-    )
+    from moorage.reports.problems import in_words, nearest_of  # noqa: PLC0415  (only failures)
 
     first = error.errors(include_url=False)[0]
     choices = re.findall("'([^']+)'", first["msg"].partition(" is not one of ")[2])
@@ -262,23 +257,20 @@ def refused_argument(error: BaseException | None) -> str:
 
 def _bad_setting(error: ValidationError) -> Failure:
     """The failure for a value that `Settings`, or the type of an argument, refuses."""
-    from moorage.adapters.system.settings import (  # noqa: PLC0415  (only failures need it)
-        PREFIX,
-        Settings,
-    )
-    from moorage.reports.problems import PATTERNS_IN_WORDS, in_words  # noqa: PLC0415  (as above)
+    from moorage.adapters.system.settings import PREFIX, Settings  # noqa: PLC0415  (only failures)
+    from moorage.reports import problems  # noqa: PLC0415  (as above)
 
     first = error.errors(include_url=False)[0]
-    found = repr(first["input"])
-    found = found if len(found) <= LONGEST_SHOWN else f"{found[: LONGEST_SHOWN - 3]}..."
+    found = problems.clipped(repr(first["input"]), LONGEST_SHOWN)
     if not first["loc"]:
-        wanted = PATTERNS_IN_WORDS.get(first.get("ctx", {}).get("pattern", ""), first["msg"])
+        pattern = first.get("ctx", {}).get("pattern", "")
+        wanted = problems.PATTERNS_IN_WORDS.get(pattern, first["msg"])
         return Failure(Cause.BAD_SETTING, f"found {found}; allowed: {wanted}")
     name = "_".join(map(str, first["loc"]))
     # The location of a setting with an alias is its full name.
     prefix = PREFIX if name in Settings.model_fields else ""
     variable = f"{prefix}{name}".upper()
-    return Failure(Cause.BAD_SETTING, f"{variable}: {in_words(first['msg'], found)}")
+    return Failure(Cause.BAD_SETTING, f"{variable}: {problems.in_words(first['msg'], found)}")
 
 
 def _failure_json(failure: Failure) -> dict[str, Any]:
@@ -304,6 +296,5 @@ def _print_failure(failure: Failure) -> None:
     summary = escape(failure.cause.summary)
     err.print(f"[bold red]{summary}[/] ({failure.cause})", soft_wrap=whole, highlight=False)
     err.print(failure.detail, markup=False, soft_wrap=whole, highlight=False)
-    err.print(
-        f"[bold]What to do:[/] {escape(failure.suggestion)}", soft_wrap=whole, highlight=False
-    )
+    advice = f"[bold]What to do:[/] {escape(failure.suggestion)}"
+    err.print(advice, soft_wrap=whole, highlight=False)

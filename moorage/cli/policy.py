@@ -67,7 +67,6 @@ def _judged(
 
 
 def _rows(policy: EffectivePolicy) -> list[tuple[str, Any, str]]:
-    """Path, value and origin of each rule."""
     rules: list[tuple[str, BaseModel, str]] = [("fleet", policy.policy, "fleet")]
     for channel in Channel:
         owner = policy.policy.rules(channel)

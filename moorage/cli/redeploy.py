@@ -30,10 +30,8 @@ from moorage.reports.operations_report import RECONCILE_COLUMNS, reconcile_rows
 Patterns = Annotated[
     list[str] | None, typer.Argument(help="Models, or patterns such as 'llama-*'.")
 ]
-Every = Annotated[bool, typer.Option("--all", help="All models that run or sleep.")]
 Labels = Annotated[
-    list[str] | None,
-    typer.Option("--label", "-l", help="Only models with this label: KEY=VALUE."),
+    list[str] | None, typer.Option("--label", "-l", help="Only models with this label: KEY=VALUE.")
 ]
 SpecFolder = Annotated[
     Path | None, typer.Option("--files", help="Folder of specs that replace the recorded ones.")
@@ -45,7 +43,6 @@ Force = Annotated[bool, typer.Option("--force", help="Also redeploy models witho
 Wave = Annotated[
     str, typer.Option(help="Models per wave: a number such as 4, or a share such as 25%.")
 ]
-Pause = Annotated[int, typer.Option(min=0, max=86_400, help="Seconds between two waves.")]
 StopWhen = Annotated[
     str,
     typer.Option(
@@ -56,14 +53,14 @@ StopWhen = Annotated[
 
 def redeploy(
     names: Patterns = None,
-    every: Every = False,
+    every: Annotated[bool, typer.Option("--all", help="All models that run or sleep.")] = False,
     label: Labels = None,
     files: SpecFolder = None,
     by_policy: ByPolicy = False,
     force: Force = False,
     wave: Wave = "1",
     at_once: AtOnce = 4,
-    pause: Pause = 0,
+    pause: Annotated[int, typer.Option(min=0, max=86_400, help="Seconds between two waves.")] = 0,
     stop_at: StopWhen = "first",
     dry_run: DryRun = False,
     yes: Yes = False,
@@ -79,11 +76,8 @@ def redeploy(
         ended = call_dry_run("plan_redeployment", selection, hosts, as_json=as_json)
     else:
         if every:
-            require_consent(
-                "Redeploy every model that changed, also those that sleep?",
-                yes=yes,
-                as_json=as_json,
-            )
+            question = "Redeploy every model that changed, also those that sleep?"
+            require_consent(question, yes=yes, as_json=as_json)
         chosen = (selection.names, labels, hosts, selection.files)
         how = (by_policy, force, wave, at_once, pause, stop_at)
         ended = call_flow("redeploy_models", *chosen, *how, as_json=as_json, failed_too=True)

@@ -67,7 +67,8 @@ def serve_flows(
     _hand_on_policy(served_folder(file))
     _migrate(Settings().ledger)
     if metrics_port:
-        _serve_metrics(metrics_port)
+        MetricsServer(exporter(), "127.0.0.1", metrics_port, Settings().served_names).start()
+        say(f"metrics http://127.0.0.1:{metrics_port}/metrics")
     if no_login:
         err.print(api_login.NO_LOGIN, style="bold red", highlight=False)
     with _server(no_login=no_login) as url:
@@ -80,7 +81,6 @@ def serve_flows(
 
 
 def _migrate(ledger: str) -> None:
-    """Migrate the ledger; if it does not answer yet, as soon as it does."""
     try:
         migrate_database(ledger)
     except Failure as failure:
@@ -130,11 +130,6 @@ def _hand_on_policy(folder: Path) -> None:
     if policy.file:
         os.environ["MOORAGE_POLICY"] = policy.file
     say(f"policy {policy.source}")
-
-
-def _serve_metrics(port: int) -> None:
-    MetricsServer(exporter(), "127.0.0.1", port, Settings().served_names).start()
-    say(f"metrics http://127.0.0.1:{port}/metrics")
 
 
 def _listen_at(host: str, port: int) -> None:

@@ -79,8 +79,7 @@ def status(
         bool, typer.Option("--check", help="Exit with 6 if a model is down or failed.")
     ] = False,
     load: Annotated[
-        bool,
-        typer.Option("--load", "-l", help="How busy the engines are; it takes a second."),
+        bool, typer.Option("--load", "-l", help="How busy the engines are; it takes a second.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:

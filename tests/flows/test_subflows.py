@@ -19,6 +19,7 @@ from moorage.inventory.fleet import Fleet
 from moorage.operations.history.desired import Applied
 from moorage.releases.states import ReleaseState
 from tasks import context
+from tasks.map_hosts import gather_all
 from tests.builders import REVISION, a_release, a_spec
 
 MODEL = "llama"
@@ -156,7 +157,8 @@ async def test_models_under_way_end_before_the_run_that_began_them() -> None:
 
     queue = _ModelQueue(2, stop_on_failure=False)
     jobs = [("quick", quick), ("slow", slow), ("waits", quick)]
-    run = asyncio.create_task(queue.run_all("deploy", jobs))
+    runs = (queue.run("deploy", model, job) for model, job in jobs)
+    run = asyncio.create_task(gather_all(*runs))
     await asyncio.sleep(0.01)
     run.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -24,11 +24,11 @@ MEMORY = Failure(Cause.ENGINE_OUT_OF_MEMORY, "follower on b: no memory")
 NEVER = 10_000
 
 
-class Part:
+class Part(Watch):
     """A container that is ready, and ends, after so many looks at it."""
 
     def __init__(self, ready: int = NEVER, ends: int = NEVER, with_: Failure = LOST) -> None:
-        self._ready, self._ends, self._failure, self.looks = ready, ends, with_, 0
+        self._ready, self._ends, self._error, self.looks = ready, ends, with_, 0
 
     async def until_ready(self) -> Readiness:
         while self.looks < self._ready:
@@ -39,7 +39,7 @@ class Part:
     async def must_live(self) -> None:
         self.looks += 1
         if self.looks > self._ends:
-            raise self._failure
+            raise self._error
 
 
 def outcome(leader: Part, *others: Part) -> Readiness | Failure:
