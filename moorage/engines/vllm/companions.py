@@ -5,13 +5,19 @@ from collections.abc import Sequence
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
+from moorage.common.versions import at_least
 from moorage.engines.api_key import requires_key
 from moorage.engines.companions import Adapter
 from moorage.engines.flags import Flag, Variable, derived_flag, spec_flag, variable
 from moorage.engines.request import LaunchRequest
+from moorage.engines.vllm.launch_facts import version_of
 from moorage.memory.options import LoraOptions, allowed_rank
-from moorage.spec import AdapterUpdatesSpec, ModelSpec, SpeculativeSpec
+from moorage.spec import AdapterUpdatesSpec, DraftMethod, ModelSpec, SpeculativeSpec
 from moorage.spec.arguments import EngineArguments
+
+WITHOUT_DRAFTS, DRAFTS_AGAIN = "0.10.0", "0.14.0"
+"""The first version whose engine cannot draft with a model of its own, and the first that can
+again (pull requests 22047 and 24322)."""
 
 
 def adapter_flags(
@@ -65,6 +71,20 @@ def speculative_flags(speculative: SpeculativeSpec | None, model: str = "") -> t
     }
     stated = {key: value for key, value in config.items() if value}
     return (spec_flag(f"{speculative.method} drafts", "--speculative-config", json.dumps(stated)),)
+
+
+def draft_refusal(request: LaunchRequest) -> Failure | None:
+    """Why this version cannot draft with a model of its own; None = it can, or need not."""
+    drafts, version = request.spec.speculative, version_of(request)
+    if drafts is None or drafts.method != DraftMethod.DRAFT_MODEL:
+        return None
+    if not at_least(version, WITHOUT_DRAFTS) or at_least(version, DRAFTS_AGAIN):
+        return None
+    return Failure(
+        Cause.BAD_SPEC,
+        f"speculative.method: vLLM {version} does not draft with a model of its own",
+        suggestion=f"Take `engine.version` {DRAFTS_AGAIN} or newer, or another method.",
+    )
 
 
 UPDATING = "VLLM_ALLOW_RUNTIME_LORA_UPDATING"

@@ -22,7 +22,12 @@ from moorage.engines.vllm.arguments import (
     eager_flags,
 )
 from moorage.engines.vllm.causes import LOG_CAUSES
-from moorage.engines.vllm.companions import memory_arguments, update_variables, update_warnings
+from moorage.engines.vllm.companions import (
+    draft_refusal,
+    memory_arguments,
+    update_variables,
+    update_warnings,
+)
 from moorage.engines.vllm.distributed import is_headless, wanted_executor, words_without_server
 from moorage.engines.vllm.engine_caches import (
     cache_mounts,
@@ -217,8 +222,11 @@ class Vllm(Engine):
         return ray_containers(request, own) if is_clustered(request) else (own,)
 
     def refusal(self, request: LaunchRequest) -> Failure | None:
-        """Refuses impossible sleep, open development mode, unclaimed caches, unjoinable hosts."""
-        reasons = (sleep_refusal, dev_mode_refusal, spanning_refusal, cpu_cache_refusal)
+        """Refuses what this version or these hosts cannot do, and open development mode."""
+        reasons = (
+            *(sleep_refusal, dev_mode_refusal, spanning_refusal),
+            *(cpu_cache_refusal, draft_refusal),
+        )
         return next(filter(None, (reason(request) for reason in reasons)), None)
 
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from moorage.engines.plan import plan_launch
 from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.companions import (
     adapter_flags,
+    draft_refusal,
     memory_arguments,
     speculative_flags,
     update_variables,
@@ -224,3 +225,25 @@ def test_speculative_decoding_is_one_option(
 
 def test_without_speculative_decoding_there_is_no_flag() -> None:
     assert speculative_flags(None) == ()
+
+
+@pytest.mark.parametrize(
+    ("version", "draft", "refused"),
+    [
+        ("0.9.2", DRAFT, False),
+        ("0.10.0", DRAFT, True),
+        ("0.13.0", DRAFT, True),
+        ("0.13.0", NGRAM, False),
+        ("0.14.0", DRAFT, False),
+        ("", DRAFT, False),
+    ],
+)
+def test_versions_that_cannot_draft_with_a_model_of_its_own_are_refused(
+    version: str, draft: dict[str, Any], refused: bool
+) -> None:
+    asked = request(a_spec(speculative=draft), ())
+    image = an_image(engine_version=version)
+    failure = draft_refusal(asked.model_copy(update={"image": image}))
+    assert bool(failure) is refused
+    if failure:
+        assert "0.14.0 or newer" in failure.suggestion
