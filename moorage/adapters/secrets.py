@@ -66,16 +66,11 @@ def learn_secrets(names: Iterable[str]) -> None:
 def _read(name: str) -> str | None:
     if is_generated(name):
         return find_key(name)
-    if (value := os.environ.get(name, "")).strip():
-        return _without_newline(value)
-    # Last, because the import of Prefect takes seconds.
-    value = read_block(name) or ""
-    return _without_newline(value) if value.strip() else None
-
-
-def _without_newline(value: str) -> str:
-    """A value as it is meant: files and `echo` end with a newline, which no header may contain."""
-    return value.rstrip("\r\n")
+    value = os.environ.get(name, "")
+    if not value.strip():  # last, because the import of Prefect takes seconds
+        value = read_block(name) or ""
+    # Files and `echo` end with a newline, which no header may contain.
+    return value.rstrip("\r\n") if value.strip() else None
 
 
 def find_key(name: str) -> str | None:

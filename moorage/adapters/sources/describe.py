@@ -15,11 +15,7 @@ from moorage.common.strict_json import LIMITS, JsonLimits
 from moorage.common.units import MIB, human_bytes
 from moorage.models.assets import require_lora
 from moorage.models.config import MODELOPT, Config, require_limits, with_modelopt
-from moorage.models.files import (
-    ADAPTER,
-    Layout,
-    is_weight,
-)
+from moorage.models.files import ADAPTER, Layout, is_weight
 from moorage.models.gguf import NeedsMore, read_gguf
 from moorage.models.gguf_config import (
     ARCHITECTURE,

@@ -43,7 +43,7 @@ class LocalSource:
 
     def files(self, wanted: Asset) -> tuple[ModelFile, ...]:
         """All files of a directory, none if `resolve` finds no model; raises as `resolve`."""
-        root = _root(wanted)
+        root = _path(wanted.source)
         try:
             return _list_files(root) if _holds_model(root, self._layout) else ()
         except OSError as error:
@@ -57,7 +57,7 @@ class LocalSource:
                 file is missing or unreadable, `SOURCE_CORRUPT` when a file is malformed or not
                 regular, `CONFIG_UNREADABLE`.
         """
-        root = _root(wanted)
+        root = _path(wanted.source)
         config = root / self._layout.config
         try:
             if root.name.endswith(".gguf") and root.is_file():
@@ -124,10 +124,6 @@ def revision_now(source: str, names: Iterable[str]) -> str:
         return _fingerprint(root, names)
     except OSError:
         return ""
-
-
-def _root(wanted: Asset) -> Path:
-    return _path(wanted.source)
 
 
 def _path(source: str) -> Path:

@@ -28,12 +28,7 @@ from moorage.adapters.docker.helper import (
 from moorage.adapters.sources.store import Manifest, file_record
 from moorage.adapters.transfer import bundle, lending_program
 from moorage.adapters.transfer.hand_over import Report, workspace_name
-from moorage.adapters.transfer.host_store import (
-    HostStore,
-    Staged,
-    last_line,
-    report_of,
-)
+from moorage.adapters.transfer.host_store import HostStore, Staged, last_line, report_of
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import host_port
 from moorage.inventory.access import Access, parse_access

@@ -20,12 +20,7 @@ from docker.models.containers import Container
 from docker.types import Mount
 from pydantic import Field, ValidationError
 
-from moorage.adapters.docker.client import (
-    DAEMON_ERRORS,
-    connect,
-    forget_clients,
-    is_name_taken,
-)
+from moorage.adapters.docker.client import DAEMON_ERRORS, connect, forget_clients, is_name_taken
 from moorage.adapters.docker.errors import NO_MOUNT, reach_failure
 from moorage.adapters.docker.helper import (
     PYTHON,
