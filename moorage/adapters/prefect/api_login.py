@@ -175,10 +175,7 @@ def login_refused() -> Failure:
 def login_of_own(host: str, *, no_login: bool) -> tuple[str, bool]:
     """The login of a server that will listen on a host, and whether it has just been created.
 
-    With `no_login` the login is empty.
-
-    Raises:
-        Failure: `BAD_SETTING`.
+    With `no_login` the login is empty. Raises `BAD_SETTING` for settings that do not go together.
     """
     _require_named_origins()
     if not no_login:
@@ -205,10 +202,8 @@ def login_of_own(host: str, *, no_login: bool) -> tuple[str, bool]:
 def require_login_of_other(url: str, *, no_login: bool) -> None:
     """Refuse an API that answers requests without a login, or refuses the login of this process.
 
-    With `no_login` the API may answer everybody, but only on this machine.
-
-    Raises:
-        Failure: `BAD_SETTING`, or `SERVER_UNAVAILABLE`.
+    It raises `BAD_SETTING`, or `SERVER_UNAVAILABLE` for an API that does not answer. With
+    `no_login` the API may answer everybody, but only on this machine.
     """
     if _answers(url, login=""):
         near = is_loopback(urlsplit(url).hostname or "")

@@ -144,10 +144,8 @@ def weigh(
 ) -> FileWeights:
     """Read the summary and tensor headers of one weight file.
 
-    `read` returns the bytes between two offsets.
-
-    Raises:
-        Failure: `SOURCE_CORRUPT` when the header is malformed or too large.
+    `read` returns the bytes between two offsets. Raises `SOURCE_CORRUPT` for a header that is
+    malformed or too large.
     """
     if file.name.endswith(".gguf"):
         return _read_gguf(file, read, budget)

@@ -23,7 +23,7 @@ from moorage.adapters.transfer.file_checks import (
     INCOMPLETE,
     MARGIN,
     damaged_files,
-    is_whole,
+    is_complete,
     manifest_files,
     publish,
     read_json,
@@ -129,7 +129,7 @@ class ModelStore:
         """The manifest of a commit; None if it is missing or a file differs from it."""
         directory = self.directory(commit)
         manifest = _read_manifest(directory / MANIFEST)
-        whole = manifest and is_whole(str(directory), [*map(file_record, manifest.files)])
+        whole = manifest and is_complete(str(directory), [*map(file_record, manifest.files)])
         return manifest if whole else None
 
     def lock(self, commit: str, purpose: str) -> BaseFileLock:
@@ -140,11 +140,7 @@ class ModelStore:
         return FileLock(locks / f"{commit}.{purpose}")
 
     def open_workspace(self, commit: str) -> Path:
-        """Create the workspace. A damaged directory becomes it, with the intact files.
-
-        Raises:
-            Failure: `STORE_UNWRITABLE` or `DISK_FULL`, as `lock` and `publish`.
-        """
+        """Create the workspace. A damaged directory becomes it, with the intact files."""
         workspace, directory = self.workspace(commit), self.directory(commit)
         with disk_failures(self._folder):
             if directory.exists() and not workspace.exists():
