@@ -59,11 +59,6 @@ NO_LOGIN = (
     "--no-login: every user of this machine may deploy through this API, which is to run programs"
     " as you, and may read Secret blocks"
 )
-SUGGESTION = (
-    "Start the server with PREFECT_SERVER_API_AUTH_STRING=user:password and set"
-    " PREFECT_API_AUTH_STRING=user:password for its clients; or unset PREFECT_API_URL: then"
-    " `moorage serve` starts a server of its own, which has a login."
-)
 
 
 def sign_in() -> None:
@@ -213,8 +208,11 @@ def require_login_of_other(url: str, *, no_login: bool) -> None:
         raise Failure(
             Cause.BAD_SETTING,
             f"PREFECT_API_URL: {url} answers {who}; they could deploy and read secrets",
-            suggestion=SUGGESTION
-            + " `moorage serve --no-login` allows it where you trust them all." * near,
+            suggestion="Start the server with PREFECT_SERVER_API_AUTH_STRING=user:password and set"
+            " PREFECT_API_AUTH_STRING=user:password for its clients; or unset PREFECT_API_URL: then"
+            " `moorage serve` starts a server of its own, which has a login."
+            + " `moorage serve --no-login` allows it where you trust them all."
+            * near,
         )
     if get_current_settings().api.key or _answers(url, login=client_login()):
         return

@@ -331,7 +331,6 @@ def with_retries(attempt: Callable[[], T], waits: tuple[float, ...]) -> T:
 
 
 def _is_unresolved(error: BaseException | None) -> bool:
-    """Whether an error was raised because the name of a machine did not resolve."""
     while error and not isinstance(error, socket.gaierror):
         error = error.__cause__ or error.__context__
     return error is not None

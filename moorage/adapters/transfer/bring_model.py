@@ -224,7 +224,6 @@ def _order(host: HostSnapshot, model: ResolvedModel, token: str) -> str:
 
 
 def _wait_for_port(container: Container, order: str) -> int:
-    """Start the lender, and wait until it prints its port."""
     start_with_input(container, order)
     until = time.monotonic() + OPEN_SECONDS
     while time.monotonic() < until:
