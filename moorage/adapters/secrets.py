@@ -30,10 +30,9 @@ AnyFailure = TypeVar("AnyFailure", bound=Failure)
 
 
 def read_secrets(names: Iterable[str]) -> dict[str, str]:
-    """The values of secrets, by name. Call it outside the event loop.
+    """The values of secrets, by name; `SECRET_MISSING` has the names of all missing secrets.
 
-    Raises:
-        Failure: `SECRET_MISSING`, with the names of all missing secrets.
+    Call it outside the event loop.
     """
     found = {name: value for name in names if (value := _read(name)) is not None}
     missing = sorted(set(names) - set(found))
@@ -46,8 +45,7 @@ def read_secrets(names: Iterable[str]) -> dict[str, str]:
 def provide_secrets(names: Iterable[str]) -> dict[str, str]:
     """The values of secrets by name; a missing key of moorage's own is generated.
 
-    Raises:
-        Failure: `SECRET_MISSING`, or the failure of storing a key.
+    Raises as `read_secrets` and `provide_key`.
     """
     wanted = set(names)
     made = {name: provide_key(name) for name in wanted if is_generated(name)}
@@ -66,26 +64,18 @@ def learn_secrets(names: Iterable[str]) -> None:
 def _read(name: str) -> str | None:
     if is_generated(name):
         return find_key(name)
-    if (value := os.environ.get(name, "")).strip():
-        return _without_newline(value)
-    # Last, because the import of Prefect takes seconds.
-    value = read_block(name) or ""
-    return _without_newline(value) if value.strip() else None
-
-
-def _without_newline(value: str) -> str:
-    """A value as it is meant: files and `echo` end with a newline, which no header may contain."""
-    return value.rstrip("\r\n")
+    value = os.environ.get(name, "")
+    if not value.strip():  # last, because the import of Prefect takes seconds
+        value = read_block(name) or ""
+    # Files and `echo` end with a newline, which no header may contain.
+    return value.rstrip("\r\n") if value.strip() else None
 
 
 def find_key(name: str) -> str | None:
     """The generated key of a name; None = missing.
 
     If a Prefect API is configured, the key file is still read: an engine that was started before
-    has that key.
-
-    Raises:
-        Failure: `SERVER_UNAVAILABLE` when the configured Prefect API does not answer.
+    has that key. Raises as `read_block`.
     """
     return (read_block(name) if has_api() else None) or _read_file(name)
 

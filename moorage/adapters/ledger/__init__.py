@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
 
@@ -31,54 +31,37 @@ if TYPE_CHECKING:
 
 __all__ = ["Ledger"]
 
-PARTS = {
-    "releases": "releases:Releases",
-    "overviews": "overviews:Overviews",
-    "activity": "activity_log:ActivityLog",
-    "routes": "routes:Routes",
-    "claims": "claims:Claims",
-    "workloads": "releases:Workloads",
-    "measurements": "observations:Measurements",
-    "repairs": "observations:Repairs",
-    "reconcile_counts": "observations:ReconcileCounts",
-    "unseen_hosts": "observations:UnseenHosts",
-    "locks": "locks:Locks",
-    "gateways": "gateways:Gateways",
-    "api_keys": "gateways:ApiKeys",
-    "usage": "gateways:Usages",
-}
-"""Module and class of each part, in this folder."""
+
+def _part(module: str, kind: str) -> Any:
+    """A part of a ledger: a class of a module in this folder, imported at its first use."""
+
+    def load(ledger: Ledger) -> LedgerPart:
+        part: LedgerPart = getattr(import_module(f"{__name__}.{module}"), kind)(ledger._engine)
+        return part
+
+    return cached_property(load)
 
 
 class Ledger:
     """All parts of the ledger in one database; raises as `open_database`."""
 
-    releases: Releases
-    overviews: Overviews
-    activity: ActivityLog
-    routes: Routes
-    claims: Claims
-    workloads: Workloads
-    measurements: Measurements
-    repairs: Repairs
-    reconcile_counts: ReconcileCounts
-    unseen_hosts: UnseenHosts
-    locks: Locks
-    gateways: Gateways
-    api_keys: ApiKeys
-    usage: Usages
+    releases: Releases = _part("releases", "Releases")
+    overviews: Overviews = _part("overviews", "Overviews")
+    activity: ActivityLog = _part("activity_log", "ActivityLog")
+    routes: Routes = _part("routes", "Routes")
+    claims: Claims = _part("claims", "Claims")
+    workloads: Workloads = _part("releases", "Workloads")
+    measurements: Measurements = _part("observations", "Measurements")
+    repairs: Repairs = _part("observations", "Repairs")
+    reconcile_counts: ReconcileCounts = _part("observations", "ReconcileCounts")
+    unseen_hosts: UnseenHosts = _part("observations", "UnseenHosts")
+    locks: Locks = _part("locks", "Locks")
+    gateways: Gateways = _part("gateways", "Gateways")
+    api_keys: ApiKeys = _part("gateways", "ApiKeys")
+    usage: Usages = _part("gateways", "Usages")
 
     def __init__(self, url: str) -> None:
         self._engine = open_database(url)
-
-    def __getattr__(self, name: str) -> LedgerPart:
-        """Import and return a part at its first use."""
-        if name not in PARTS:
-            raise AttributeError(name)
-        module, _, kind = PARTS[name].partition(":")
-        part: LedgerPart = getattr(import_module(f"{__name__}.{module}"), kind)(self._engine)
-        setattr(self, name, part)
-        return part
 
     @cached_property
     def identity(self) -> str:

@@ -100,7 +100,6 @@ def problems_of_content(url: str) -> tuple[str, ...]:
 
 
 def _unlogged_states(connection: Connection) -> list[str]:
-    """Releases whose state differs from the last state in their log."""
     release, log = tables.RELEASES.c, tables.TRANSITION_LOG.c
     last = select(log.to_state).where(log.release == release.id).order_by(log.sequence.desc())
     logged = func.coalesce(last.limit(1).scalar_subquery(), ReleaseState.PENDING.value)

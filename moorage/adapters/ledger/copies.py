@@ -14,13 +14,7 @@ import psutil
 
 from moorage.adapters.hosts.supervisor import is_alive
 from moorage.adapters.ledger.check import problems_of_file
-from moorage.adapters.ledger.database import (
-    PRIVATE,
-    open_database,
-    parsed_url,
-    shown_url,
-    trouble,
-)
+from moorage.adapters.ledger.database import PRIVATE, open_database, parsed_url, shown_url, trouble
 from moorage.adapters.ledger.locks import Owner, this_process
 from moorage.adapters.ledger.traces import WRITE_AHEAD, database_file
 from moorage.adapters.system.os_errors import disk_failures

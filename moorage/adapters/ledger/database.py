@@ -80,26 +80,17 @@ URLS = "Write `sqlite:////path/to/ledger.db` or `postgresql://user@host/database
 MAKE_ROOM = "Free some space on the disk of the ledger; nothing was written in part."
 
 
-def open_database(url: str) -> Engine:
+def open_database(url: str, *, migrates: bool = False) -> Engine:
     """Connect. Several processes may do so at the same time.
 
     A new ledger gets its folder and its tables, and an SQLite file is migrated. One on a server may
-    have users of other versions: only `migrate_database` migrates it.
+    have users of other versions: it is migrated only if `migrates`.
 
     Raises:
         Failure: `LEDGER_UNAVAILABLE`, `LEDGER_DAMAGED` or `DISK_FULL` with the reason, without the
             password of the URL. Also when the file of an earlier ledger is missing or empty, or the
             schema on a server is of another version.
     """
-    return _opened(url, migrates=False)
-
-
-def migrate_database(url: str) -> None:
-    """Bring a ledger to this version's schema, wherever it is; raises as `open_database`."""
-    _opened(url, migrates=True).dispose()
-
-
-def _opened(url: str, *, migrates: bool) -> Engine:
     parsed = parsed_url(url)
     shown, path = shown_url(parsed), database_file(parsed)
     try:
@@ -120,6 +111,11 @@ def _opened(url: str, *, migrates: bool) -> Engine:
     except (SQLAlchemyError, sqlite3.Error, OSError) as error:
         raise trouble(error, shown) from error
     return engine
+
+
+def migrate_database(url: str) -> None:
+    """Bring a ledger to this version's schema, wherever it is; raises as `open_database`."""
+    open_database(url, migrates=True).dispose()
 
 
 def _schema(engine: Engine) -> str:

@@ -15,11 +15,12 @@ from typing import Any
 
 import uvicorn
 from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.types import Message, Receive, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from moorage.adapters.hosts.reachability import listen
 from moorage.adapters.metrics.exporter import Exporter, written
-from moorage.adapters.prefect.api_server import Guard, Message, Receive, Send
+from moorage.adapters.prefect.api_server import Guard
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import is_loopback
 from moorage.operations.metrics.targets import GATEWAY_PATH

@@ -59,11 +59,6 @@ NO_LOGIN = (
     "--no-login: every user of this machine may deploy through this API, which is to run programs"
     " as you, and may read Secret blocks"
 )
-SUGGESTION = (
-    "Start the server with PREFECT_SERVER_API_AUTH_STRING=user:password and set"
-    " PREFECT_API_AUTH_STRING=user:password for its clients; or unset PREFECT_API_URL: then"
-    " `moorage serve` starts a server of its own, which has a login."
-)
 
 
 def sign_in() -> None:
@@ -175,10 +170,7 @@ def login_refused() -> Failure:
 def login_of_own(host: str, *, no_login: bool) -> tuple[str, bool]:
     """The login of a server that will listen on a host, and whether it has just been created.
 
-    With `no_login` the login is empty.
-
-    Raises:
-        Failure: `BAD_SETTING`.
+    With `no_login` the login is empty. Raises `BAD_SETTING` for settings that do not go together.
     """
     _require_named_origins()
     if not no_login:
@@ -205,10 +197,8 @@ def login_of_own(host: str, *, no_login: bool) -> tuple[str, bool]:
 def require_login_of_other(url: str, *, no_login: bool) -> None:
     """Refuse an API that answers requests without a login, or refuses the login of this process.
 
-    With `no_login` the API may answer everybody, but only on this machine.
-
-    Raises:
-        Failure: `BAD_SETTING`, or `SERVER_UNAVAILABLE`.
+    It raises `BAD_SETTING`, or `SERVER_UNAVAILABLE` for an API that does not answer. With
+    `no_login` the API may answer everybody, but only on this machine.
     """
     if _answers(url, login=""):
         near = is_loopback(urlsplit(url).hostname or "")
@@ -218,8 +208,11 @@ def require_login_of_other(url: str, *, no_login: bool) -> None:
         raise Failure(
             Cause.BAD_SETTING,
             f"PREFECT_API_URL: {url} answers {who}; they could deploy and read secrets",
-            suggestion=SUGGESTION
-            + " `moorage serve --no-login` allows it where you trust them all." * near,
+            suggestion="Start the server with PREFECT_SERVER_API_AUTH_STRING=user:password and set"
+            " PREFECT_API_AUTH_STRING=user:password for its clients; or unset PREFECT_API_URL: then"
+            " `moorage serve` starts a server of its own, which has a login."
+            + " `moorage serve --no-login` allows it where you trust them all."
+            * near,
         )
     if get_current_settings().api.key or _answers(url, login=client_login()):
         return

@@ -14,24 +14,11 @@ import re
 import signal
 import threading
 import time
-from collections.abc import (
-    AsyncGenerator,
-    Awaitable,
-    Callable,
-    Collection,
-    Iterable,
-    Iterator,
-    MutableMapping,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any
 from urllib.parse import urlsplit
 
-Message = MutableMapping[str, Any]
-Send = Callable[[Message], Awaitable[None]]
-Receive = Callable[[], Awaitable[Message]]
-App = Callable[[Message, Receive, Send], Awaitable[None]]
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 ADDRESS = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(:\d{1,5})?", re.IGNORECASE)
 REFUSED_STATUS, REFUSED_SOCKET = 403, 1008
@@ -48,11 +35,11 @@ class IdleWatch:
     Health requests do not count.
     """
 
-    def __init__(self, app: App, seconds: float) -> None:
+    def __init__(self, app: ASGIApp, seconds: float) -> None:
         self._app, self._seconds = app, seconds
         self._open, self._last = 0, 0.0
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one connection."""
         if scope["type"] == "lifespan":
             return await self._app(scope, receive, self._watched(send))
@@ -91,12 +78,12 @@ class Guard:
     """
 
     def __init__(
-        self, app: App, hosts: Collection[str], origins: Collection[str], *, exposed: bool
+        self, app: ASGIApp, hosts: Collection[str], origins: Collection[str], *, exposed: bool
     ) -> None:
         self._app, self._origins, self._exposed = app, frozenset(origins), exposed
         self._hosts = frozenset(name.lower() for name in (*hosts, "localhost"))
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one connection."""
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
@@ -158,7 +145,9 @@ def serve(host: str, port: int, names: Collection[str], idle_seconds: float = 0)
         _sqlite_writers_in_turn(),
     ):
         patch_parameter_errors()
-        guarded: App = Guard(create_app(final=True), names, origins, exposed=not _is_loopback(host))
+        guarded: ASGIApp = Guard(
+            create_app(final=True), names, origins, exposed=not _is_loopback(host)
+        )
         uvicorn.run(
             IdleWatch(guarded, idle_seconds) if idle_seconds else guarded,
             host=host,

@@ -111,11 +111,7 @@ def pending_approvals() -> list[PendingApproval]:
 
 
 def find_approval(named: str) -> PendingApproval:
-    """The waiting run with this id, beginning of an id, name, or model.
-
-    Raises:
-        Failure: `UNKNOWN_APPROVAL` when none or several match.
-    """
+    """The waiting run of an id, its beginning, a name or model; else raises `UNKNOWN_APPROVAL`."""
     pending = pending_approvals()
     found = [one for one in pending if named in (one.id, one.name, one.model)]
     if not found and len(named) >= 4:
@@ -127,11 +123,7 @@ def find_approval(named: str) -> PendingApproval:
 
 
 def answer(one: PendingApproval, reply: Answer) -> None:
-    """Resume a run with an answer.
-
-    Raises:
-        Failure: `UNKNOWN_APPROVAL` when the run no longer waits.
-    """
+    """Resume a run with an answer; raises `UNKNOWN_APPROVAL` when it no longer waits."""
     with _client() as client, server_failures():
         result = client.resume_flow_run(UUID(one.id), run_input=reply.model_dump())
     if result.status != "ACCEPT":

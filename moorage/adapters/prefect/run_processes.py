@@ -8,19 +8,19 @@ import os
 from collections.abc import Iterable
 from importlib.util import find_spec
 from multiprocessing import forkserver
+from pkgutil import iter_modules
 from types import SimpleNamespace
 
 from prefect import flow_engine
 
-from moorage.adapters.ledger import PARTS
+from moorage.adapters import ledger
 from moorage.adapters.system.process import SAFE_PATH
 
 EXTRA = "gpustack_runner"
 LATE_IMPORTS = (
     "moorage.adapters.docker.containers",
     "moorage.adapters.hosts.processes",
-    "moorage.adapters.ledger.migrations",
-    *(f"moorage.adapters.ledger.{part.partition(':')[0]}" for part in PARTS.values()),
+    *(module.name for module in iter_modules(ledger.__path__, f"{ledger.__name__}.")),
     "moorage.adapters.prefect.schedules",
     "prefect.artifacts",
     "prefect.engine",

@@ -32,11 +32,7 @@ class ScheduledDeployment:
 
 
 async def scheduled_deployments() -> tuple[ScheduledDeployment, ...]:
-    """The deployments for schedules that exist on the server.
-
-    Raises:
-        Failure: The server does not answer as expected.
-    """
+    """The deployments for schedules that exist on the server; raises as `server_failures`."""
     found = []
     with server_failures():
         async with get_client() as client:
@@ -52,8 +48,7 @@ async def scheduled_deployments() -> tuple[ScheduledDeployment, ...]:
 async def change_schedules(deployment: ScheduledDeployment, changes: ScheduleChanges) -> None:
     """Apply changes. A schedule that a person has switched off stays off.
 
-    Raises:
-        Failure: The server does not answer as expected.
+    Raises as `server_failures`.
     """
     identity = deployment.identity
     with server_failures():
@@ -75,10 +70,8 @@ async def change_schedules(deployment: ScheduledDeployment, changes: ScheduleCha
 async def remove_other_schedules(deployment: UUID, slugs: Collection[str | None]) -> None:
     """Delete the schedules of a deployment that have none of these slugs and belong to no model.
 
-    Prefect only adds and changes schedules when a deployment is registered again.
-
-    Raises:
-        Failure: The server does not answer as expected.
+    Prefect only adds and changes schedules when a deployment is registered again. Raises as
+    `server_failures`.
     """
     with server_failures():
         async with get_client() as client:

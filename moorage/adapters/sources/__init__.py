@@ -20,13 +20,7 @@ from moorage.adapters.sources.store import ModelStore
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Failure
 from moorage.common.units import MIB
-from moorage.inventory.model_store import (
-    HUB,
-    S3,
-    folder_name,
-    is_local,
-    repository,
-)
+from moorage.inventory.model_store import HUB, S3, folder_name, is_local, repository
 from moorage.models.assets import Asset, assets_of, require_rank
 from moorage.models.files import ADAPTER, MODEL, Layout
 from moorage.models.pin import AssetRole

@@ -15,11 +15,7 @@ from moorage.common.strict_json import LIMITS, JsonLimits
 from moorage.common.units import MIB, human_bytes
 from moorage.models.assets import require_lora
 from moorage.models.config import MODELOPT, Config, require_limits, with_modelopt
-from moorage.models.files import (
-    ADAPTER,
-    Layout,
-    is_weight,
-)
+from moorage.models.files import ADAPTER, Layout, is_weight
 from moorage.models.gguf import NeedsMore, read_gguf
 from moorage.models.gguf_config import (
     ARCHITECTURE,
@@ -148,10 +144,8 @@ def weigh(
 ) -> FileWeights:
     """Read the summary and tensor headers of one weight file.
 
-    `read` returns the bytes between two offsets.
-
-    Raises:
-        Failure: `SOURCE_CORRUPT` when the header is malformed or too large.
+    `read` returns the bytes between two offsets. Raises `SOURCE_CORRUPT` for a header that is
+    malformed or too large.
     """
     if file.name.endswith(".gguf"):
         return _read_gguf(file, read, budget)

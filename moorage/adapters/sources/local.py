@@ -13,13 +13,13 @@ from moorage.adapters.sources.describe import describe, keep_indexed, weigh_here
 from moorage.adapters.sources.store import MOST_FILES, require_name
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
+from moorage.inventory.model_store import local_path
 from moorage.models.assets import Asset
 from moorage.models.files import MODEL, ONE_PROJECTOR, PIPELINE, SHARD, Layout, lacks_config
 from moorage.models.source import ModelFile, ResolvedModel, WeightSummary
 from moorage.models.weights import join_headers, summarize
 from moorage.spec.patterns import is_of_the_system
 
-SCHEME = "file://"
 MOST_NEIGHBOURS = 1000
 LONGEST_PATH = 1000
 DEEPEST = 32
@@ -43,7 +43,7 @@ class LocalSource:
 
     def files(self, wanted: Asset) -> tuple[ModelFile, ...]:
         """All files of a directory, none if `resolve` finds no model; raises as `resolve`."""
-        root = _root(wanted)
+        root = _path(wanted.source)
         try:
             return _list_files(root) if _holds_model(root, self._layout) else ()
         except OSError as error:
@@ -57,7 +57,7 @@ class LocalSource:
                 file is missing or unreadable, `SOURCE_CORRUPT` when a file is malformed or not
                 regular, `CONFIG_UNREADABLE`.
         """
-        root = _root(wanted)
+        root = _path(wanted.source)
         config = root / self._layout.config
         try:
             if root.name.endswith(".gguf") and root.is_file():
@@ -126,12 +126,8 @@ def revision_now(source: str, names: Iterable[str]) -> str:
         return ""
 
 
-def _root(wanted: Asset) -> Path:
-    return _path(wanted.source)
-
-
 def _path(source: str) -> Path:
-    return Path(source.removeprefix(SCHEME)).expanduser().absolute()
+    return Path(local_path(source)).expanduser().absolute()
 
 
 def _require_config(root: Path, layout: Layout) -> None:
@@ -159,7 +155,7 @@ def _similar(root: Path) -> str:
         missing = f"Correct the path: there is no {root.parent} either."
         return "Correct the path." if root.parent.exists() else missing
     close = get_close_matches(root.name, siblings, n=1)
-    return f"Did you mean {SCHEME}{root.parent / close[0]}?" if close else "Correct the path."
+    return f"Did you mean file://{root.parent / close[0]}?" if close else "Correct the path."
 
 
 def _holds_model(root: Path, layout: Layout) -> bool:

@@ -146,7 +146,7 @@ class RemoteSource:
             commit, listed = self._list_files(revision)
         is_stored, manifest, weights, description = self._read(wanted, commit, listed)
         if is_stored:
-            self._store.refs.remember(revision, commit)
+            self._store.remember(revision, commit)
         return ResolvedModel(
             source=manifest.source,
             revision=commit,
@@ -195,13 +195,13 @@ class RemoteSource:
                 if self._store.manifest(model.revision) is None:
                     self._complete(model, tick)
         self._store.touch(model.revision)
-        self._store.refs.remember(model.asked_revision, model.revision)
+        self._store.remember(model.asked_revision, model.revision)
         on_progress(model.bytes_to_stage, model.bytes_to_stage)
         path = str(self._store.directory(model.revision))
         return model.model_copy(update={"staged": True, "path": path})
 
     def _stored_commit(self, revision: str) -> str | None:
-        commit = self._store.refs.commit_of(revision)
+        commit = self._store.commit_of(revision)
         stored = commit is not None and self._store.manifest(commit) is not None
         if self._offline and not stored:
             raise self._not_stored(revision)
@@ -214,7 +214,7 @@ class RemoteSource:
                 self._listed[revision] = self._client.list_files(revision)
             return self._listed[revision]
         except Failure as failure:
-            commit = self._store.refs.commit_of(revision)
+            commit = self._store.commit_of(revision)
             if not failure.cause.retryable or not commit or not self._store.manifest(commit):
                 raise
             suggestion = f"It is stored here as commit {commit}: with HF_HUB_OFFLINE=1 that serves."
@@ -306,7 +306,7 @@ class RemoteSource:
             return dict(run_all(jobs, workers=self._workers, tick=tick))
 
     def _not_stored(self, revision: str) -> Failure:
-        stored = ", ".join(sorted(self._store.refs.all())) or "nothing"
+        stored = ", ".join(sorted(self._store.refs())) or "nothing"
         wanted = f"{self._client.repo} at revision {revision or 'of the default branch'!r}"
         return Failure(Cause.SOURCE_OFFLINE, f"{wanted}; stored here: {stored}")
 
@@ -331,7 +331,6 @@ def with_retries(attempt: Callable[[], T], waits: tuple[float, ...]) -> T:
 
 
 def _is_unresolved(error: BaseException | None) -> bool:
-    """Whether an error was raised because the name of a machine did not resolve."""
     while error and not isinstance(error, socket.gaierror):
         error = error.__cause__ or error.__context__
     return error is not None

@@ -23,7 +23,7 @@ from moorage.adapters.transfer.file_checks import (
     INCOMPLETE,
     MARGIN,
     damaged_files,
-    is_whole,
+    is_complete,
     manifest_files,
     publish,
     read_json,
@@ -72,7 +72,6 @@ def _read_manifest(path: Path) -> Manifest | None:
         return None  # it is being removed, or has other rules: its model will be staged again
 
 
-REFS = "refs.json"
 COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 """A full commit id of Git, with SHA-1 or SHA-256."""
 
@@ -80,25 +79,26 @@ DEFAULT_BRANCH = "main"
 """Name of the default branch in every repository of the hub."""
 
 
-class Refs:
-    """The remembered revisions of one repository, in its directory in the store."""
+class ModelStore:
+    """The stored commits of one repository, such as `org/repo`, in the directory of all models."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, models: Path, repo: str) -> None:
+        self._folder = models / repo.replace("/", "--")
+        self._refs = self._folder / "refs.json"
+
+    def refs(self) -> dict[str, str]:
+        """The remembered commits by branch or tag."""
+        return {
+            name: commit
+            for name, commit in read_json(str(self._refs)).items()
+            if isinstance(commit, str) and COMMIT.fullmatch(commit)
+        }
 
     def commit_of(self, revision: str) -> str | None:
         """The commit of a revision; None = unknown here."""
         if COMMIT.fullmatch(revision):
             return revision
-        return self.all().get(revision or DEFAULT_BRANCH)
-
-    def all(self) -> dict[str, str]:
-        """Commits by branch or tag."""
-        return {
-            name: commit
-            for name, commit in read_json(str(self._folder / REFS)).items()
-            if isinstance(commit, str) and COMMIT.fullmatch(commit)
-        }
+        return self.refs().get(revision or DEFAULT_BRANCH)
 
     def remember(self, revision: str, commit: str) -> None:
         """Record the commit of a branch or tag; empty = the default branch.
@@ -106,20 +106,12 @@ class Refs:
         A store that may only be read keeps no names, which only offline mode needs.
         """
         name = revision or DEFAULT_BRANCH
-        if COMMIT.fullmatch(name) or self.all().get(name) == commit:
+        if COMMIT.fullmatch(name) or self.refs().get(name) == commit:
             return
-        with suppress(OSError), FileLock(self._folder / f".{REFS}.lock"):
-            fresh = self._folder / f".{REFS}.new"
-            fresh.write_text(json.dumps({**self.all(), name: commit}, indent=1, sort_keys=True))
-            os.replace(fresh, self._folder / REFS)
-
-
-class ModelStore:
-    """The stored commits of one repository, such as `org/repo`, in the directory of all models."""
-
-    def __init__(self, models: Path, repo: str) -> None:
-        self._folder = models / repo.replace("/", "--")
-        self.refs = Refs(self._folder)
+        with suppress(OSError), FileLock(self._refs.with_name(".refs.json.lock")):
+            fresh = self._refs.with_name(".refs.json.new")
+            fresh.write_text(json.dumps({**self.refs(), name: commit}, indent=1, sort_keys=True))
+            os.replace(fresh, self._refs)
 
     def directory(self, commit: str) -> Path:
         """The directory of a complete commit."""
@@ -137,7 +129,7 @@ class ModelStore:
         """The manifest of a commit; None if it is missing or a file differs from it."""
         directory = self.directory(commit)
         manifest = _read_manifest(directory / MANIFEST)
-        whole = manifest and is_whole(str(directory), [*map(file_record, manifest.files)])
+        whole = manifest and is_complete(str(directory), [*map(file_record, manifest.files)])
         return manifest if whole else None
 
     def lock(self, commit: str, purpose: str) -> BaseFileLock:
@@ -148,11 +140,7 @@ class ModelStore:
         return FileLock(locks / f"{commit}.{purpose}")
 
     def open_workspace(self, commit: str) -> Path:
-        """Create the workspace. A damaged directory becomes it, with the intact files.
-
-        Raises:
-            Failure: `STORE_UNWRITABLE` or `DISK_FULL`, as `lock` and `publish`.
-        """
+        """Create the workspace. A damaged directory becomes it, with the intact files."""
         workspace, directory = self.workspace(commit), self.directory(commit)
         with disk_failures(self._folder):
             if directory.exists() and not workspace.exists():

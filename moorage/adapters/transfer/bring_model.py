@@ -4,6 +4,7 @@ A neighbour lends a model: a helper container serves the files to clients with a
 """
 
 import contextlib
+import functools
 import json
 import secrets
 import time
@@ -28,12 +29,7 @@ from moorage.adapters.docker.helper import (
 from moorage.adapters.sources.store import Manifest, file_record
 from moorage.adapters.transfer import bundle, lending_program
 from moorage.adapters.transfer.hand_over import Report, workspace_name
-from moorage.adapters.transfer.host_store import (
-    HostStore,
-    Staged,
-    last_line,
-    report_of,
-)
+from moorage.adapters.transfer.host_store import HostStore, Staged, last_line, report_of
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import host_port
 from moorage.inventory.access import Access, parse_access
@@ -85,11 +81,7 @@ def bring(
         image = ensure_helper_image(host, host.helper_image, PULL_SECONDS)
         mirrors = [*_near_mirrors(delivery, lending, say), *delivery.mirrors]
         until = time.monotonic() + deadline_seconds
-
-        def stage(mirrors: Sequence[dict[str, Any]]) -> Staged:
-            seconds = until - time.monotonic()
-            return _stage(delivery, image, mirrors, on_progress, seconds)
-
+        stage = functools.partial(_stage, delivery, image, on_progress, until)
         try:
             return stage(mirrors)
         except Failure as failure:
@@ -103,12 +95,13 @@ def bring(
 def _stage(
     delivery: Delivery,
     image: str,
-    mirrors: Sequence[dict[str, Any]],
     on_progress: Report,
-    seconds: float,
+    until: float,
+    mirrors: Sequence[dict[str, Any]],
 ) -> Staged:
     """Stage a model from mirrors; without any, this machine sends the files."""
     model, access = delivery.model, parse_access(delivery.host.address)
+    seconds = until - time.monotonic()
     job = job_of(
         model,
         mirrors,
@@ -187,10 +180,7 @@ def lend_model(host: HostSnapshot, folder: str, model: ResolvedModel) -> Iterato
 
     The container mounts the store read-only and has no privileges. It is removed at the end, and
     exits by itself if this machine loses the host. The token is in no argument, label or log. The
-    container serves only the files of the model.
-
-    Raises:
-        Failure: `RUNTIME_UNAVAILABLE` when the host cannot lend the model.
+    container serves only the files of the model. Raises `RUNTIME_UNAVAILABLE` where it cannot.
     """
     token = secrets.token_urlsafe(32)
     container: Container | None = None
@@ -234,7 +224,6 @@ def _order(host: HostSnapshot, model: ResolvedModel, token: str) -> str:
 
 
 def _wait_for_port(container: Container, order: str) -> int:
-    """Start the lender, and wait until it prints its port."""
     start_with_input(container, order)
     until = time.monotonic() + OPEN_SECONDS
     while time.monotonic() < until:

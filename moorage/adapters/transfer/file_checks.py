@@ -37,19 +37,14 @@ def damaged_files(folder: str, files: list[File], *, thorough: bool = False) -> 
     return bad
 
 
-def is_whole(folder: str, files: list[File]) -> bool:
-    """Whether a complete directory is unchanged; updates its stamps to spare the next reading."""
-    if damaged_files(folder, files):
+def is_complete(folder: str, files: list[File]) -> bool:
+    """Whether a directory was published, and is unchanged; its stamps spare the next reading."""
+    if not os.path.exists(os.path.join(folder, MANIFEST)) or damaged_files(folder, files):
         return False
     if read_json(os.path.join(folder, STAMPS)) != _stamps(folder, files):
         with contextlib.suppress(OSError):
-            write_stamps(folder, files)
+            _write_stamps(folder, files)
     return True
-
-
-def is_complete(folder: str, files: list[File]) -> bool:
-    """Whether a directory was published, and is unchanged."""
-    return os.path.exists(os.path.join(folder, MANIFEST)) and is_whole(folder, files)
 
 
 def manifest_files(folder: str) -> list[File]:
@@ -64,7 +59,7 @@ def publish(workspace: str, place: str, manifest: str, files: list[File]) -> Non
     If another host published the same files meanwhile, theirs stay: an engine may read them.
     """
     write(os.path.join(workspace, MANIFEST), manifest)
-    write_stamps(workspace, files)
+    _write_stamps(workspace, files)
     try:
         os.rename(workspace, place)
     except OSError as error:
@@ -75,11 +70,6 @@ def publish(workspace: str, place: str, manifest: str, files: list[File]) -> Non
             return
         shutil.rmtree(place, ignore_errors=True)
         os.rename(workspace, place)
-
-
-def write_stamps(folder: str, files: list[File]) -> None:
-    """Record the current sizes and times of the files as verified."""
-    write(os.path.join(folder, STAMPS), json.dumps(_stamps(folder, files)))
 
 
 def stamp(path: str) -> list[int]:
@@ -107,6 +97,10 @@ def write(path: str, text: str) -> None:
         target.write(text)
         target.flush()
         os.fsync(target.fileno())
+
+
+def _write_stamps(folder: str, files: list[File]) -> None:
+    write(os.path.join(folder, STAMPS), json.dumps(_stamps(folder, files)))
 
 
 def _stamps(folder: str, files: list[File]) -> dict[str, list[int]]:

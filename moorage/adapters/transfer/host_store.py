@@ -2,9 +2,8 @@
 
 A helper container on the host downloads the model, so weights go from the hub to the host directly.
 The container is named after the model's directory: another process that stages the same model finds
-it and waits. Its workspace is named after the host: where hosts share a store, two containers never
-write to the same file. The container continues when this machine loses the host, and the next
-caller finds its result. Files of a local directory are sent to the container before it starts.
+it and waits. It continues when this machine loses the host, and the next caller finds its result.
+Files of a local directory are sent to the container before it starts.
 """
 
 import atexit
@@ -20,12 +19,7 @@ from docker.models.containers import Container
 from docker.types import Mount
 from pydantic import Field, ValidationError
 
-from moorage.adapters.docker.client import (
-    DAEMON_ERRORS,
-    connect,
-    forget_clients,
-    is_name_taken,
-)
+from moorage.adapters.docker.client import DAEMON_ERRORS, connect, forget_clients, is_name_taken
 from moorage.adapters.docker.errors import NO_MOUNT, reach_failure
 from moorage.adapters.docker.helper import (
     PYTHON,
@@ -244,11 +238,7 @@ def last_line(container: Container) -> str:
 
 
 def report_of(line: str) -> HelperReport:
-    """The report in a line of a helper's output; a line that is not JSON comes as `detail`.
-
-    Raises:
-        Failure: `RUNTIME_UNAVAILABLE` when no helper prints such a report.
-    """
+    """The report in a line of a helper's output; a line that is not JSON comes as `detail`."""
     if not line:
         return HelperReport()
     try:

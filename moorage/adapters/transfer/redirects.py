@@ -48,11 +48,9 @@ class Guard:
         self._require(host, host)
 
     def addresses(self, host: str, port: int) -> list[str]:
-        """Addresses of a host, all checked.
+        """Addresses of a host; raises `RedirectRefused` if the source may not lead to one of them.
 
-        Raises:
-            RedirectRefused: The source may not lead to one of them.
-            OSError: The name cannot be resolved.
+        A name that cannot be resolved raises another `OSError`.
         """
         found = _resolve(host, port)
         if host == self._host and not self._kinds:

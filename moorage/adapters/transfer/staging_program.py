@@ -158,7 +158,6 @@ class Job:
         raise trouble
 
     def _accept(self, file: File) -> None:
-        """Give a verified file its place."""
         os.makedirs(os.path.dirname(self._at(file)), exist_ok=True)
         os.replace(self._growing_at(file), self._at(file))
 

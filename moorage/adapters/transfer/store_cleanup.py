@@ -56,10 +56,10 @@ ENDED = {"exited", "dead", "removing"}
 
 
 class Store(ABC):
-    """The model store of a host or of this machine."""
+    """The model store of a host or of this machine; `uses` tells whether a host uses it."""
 
-    def __init__(self, host: str) -> None:
-        self.host = host
+    def __init__(self, host: str, uses: Callable[[str], bool]) -> None:
+        self.host, self._uses = host, uses
         self._seen: list[dict[str, Any]] = []
         """Containers on the machine of the store; `stored` lists them."""
 
@@ -111,8 +111,8 @@ class OwnStore(Store):
         elsewhere: Collection[str] = (),
         daemons: Sequence[Access] = (),
     ) -> None:
-        super().__init__(host)
-        self._root, self._elsewhere, self._daemons = str(settings.root), elsewhere, daemons
+        super().__init__(host, lambda name: name not in elsewhere)
+        self._root, self._daemons = str(settings.root), daemons
         self._sources: list[tuple[str, tuple[Path, ...]]] = []
 
     def ask(self, action: str, paths: Sequence[str] = ()) -> Any:
@@ -137,9 +137,6 @@ class OwnStore(Store):
             yield "a download"
         yield from self._containers_in(str(place))
 
-    def _uses(self, host: str) -> bool:
-        return host not in self._elsewhere
-
     def _is_locked(self, stored: Stored) -> bool:
         folder, repository, _ = stored.path.split("/")
         for purpose in ("weights", "metadata"):
@@ -158,7 +155,7 @@ class RemoteStore(Store):
     """The store of a remote host."""
 
     def __init__(self, host: Host, fleet: Fleet) -> None:
-        super().__init__(host.name)
+        super().__init__(host.name, host.name.__eq__)
         self._host, self._fleet = host, fleet
 
     def ask(self, action: str, paths: Sequence[str] = ()) -> Any:
@@ -199,9 +196,6 @@ class RemoteStore(Store):
         if any(f"/{downloader}" in (container["Names"] or ()) for container in self._seen):
             yield "a download"
         yield from self._containers_in(place)
-
-    def _uses(self, host: str) -> bool:
-        return host == self.host
 
 
 def _containers_here(access: Access) -> list[dict[str, Any]]:

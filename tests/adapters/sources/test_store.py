@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from moorage.adapters.sources.store import Manifest, ModelStore, Refs, verify
+from moorage.adapters.sources.store import Manifest, ModelStore, verify
 from moorage.common.failures import Cause, Failure
 from moorage.models.source import ModelFile, SkippedFile, WeightSummary
 
@@ -151,23 +151,23 @@ def test_bytes_are_counted_wherever_they_are(store: ModelStore) -> None:
 
 
 def test_refs_are_kept_by_branch(tmp_path: Path) -> None:
-    refs = Refs(tmp_path)
-    refs.remember("", "a" * 40)
-    refs.remember("v1", "b" * 40)
-    refs.remember("c" * 40, "c" * 40)
-    assert Refs(tmp_path).all() == {"main": "a" * 40, "v1": "b" * 40}
-    assert [refs.commit_of(name) for name in ("", "main", "v1", "v2")] == [
+    store = ModelStore(tmp_path.parent, tmp_path.name)
+    store.remember("", "a" * 40)
+    store.remember("v1", "b" * 40)
+    store.remember("c" * 40, "c" * 40)
+    assert store.refs() == {"main": "a" * 40, "v1": "b" * 40}
+    assert [store.commit_of(name) for name in ("", "main", "v1", "v2")] == [
         *["a" * 40] * 2,
         "b" * 40,
         None,
     ]
-    assert refs.commit_of("d" * 40) == "d" * 40
+    assert store.commit_of("d" * 40) == "d" * 40
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"main": "../../etc"}', '{"main": 5}'])
 def test_damaged_refs_tell_nothing(tmp_path: Path, content: str) -> None:
     (tmp_path / "refs.json").write_text(content)
-    refs = Refs(tmp_path)
-    assert refs.commit_of("main") is None
-    refs.remember("main", COMMIT)
-    assert refs.commit_of("main") == COMMIT
+    store = ModelStore(tmp_path.parent, tmp_path.name)
+    assert store.commit_of("main") is None
+    store.remember("main", COMMIT)
+    assert store.commit_of("main") == COMMIT

@@ -24,8 +24,7 @@ _MIGRATING = threading.Lock()
 def migrate(engine: Engine) -> None:
     """Upgrade to the newest schema. Several processes may do so at the same time.
 
-    Raises:
-        CommandError: When the database is newer than this program.
+    Raises `CommandError` when the database is newer than this program.
     """
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))

@@ -1,7 +1,5 @@
 """What engines report about memory when they start."""
 
-from typing import Any
-
 import sqlalchemy as sa
 from alembic import op
 
@@ -15,20 +13,6 @@ def upgrade() -> None:
         sa.Column("id", sa.Integer, autoincrement=True, nullable=False),
         sa.Column("release", sa.String(200), nullable=False),
         sa.Column("workload", sa.String(250), nullable=False),
-        *_key(),
-        sa.Column("measured", sa.JSON, nullable=False),
-        sa.Column("predicted", sa.JSON, nullable=False),
-        sa.Column("measured_at", sa.DateTime(timezone=True), nullable=False),
-        sa.PrimaryKeyConstraint("id", name="pk_measurements"),
-        sa.ForeignKeyConstraint(["release"], ["releases.id"], name="fk_measurements_release"),
-    )
-    op.create_index("ix_measurements_release", "measurements", ["release"])
-    sought = ["architecture", "shape", "engine", "engine_version"]
-    op.create_index("ix_measurements_key", "measurements", sought)
-
-
-def _key() -> tuple[sa.Column[Any], ...]:
-    return (
         sa.Column("architecture", sa.String(200), nullable=False),
         sa.Column("shape", sa.String(200), nullable=False),
         sa.Column("engine", sa.String(20), nullable=False),
@@ -41,4 +25,12 @@ def _key() -> tuple[sa.Column[Any], ...]:
         sa.Column("max_num_seqs", sa.BigInteger, nullable=False),
         sa.Column("eager", sa.Boolean, nullable=False),
         sa.Column("options", sa.Text, nullable=False),
+        sa.Column("measured", sa.JSON, nullable=False),
+        sa.Column("predicted", sa.JSON, nullable=False),
+        sa.Column("measured_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="pk_measurements"),
+        sa.ForeignKeyConstraint(["release"], ["releases.id"], name="fk_measurements_release"),
     )
+    op.create_index("ix_measurements_release", "measurements", ["release"])
+    sought = ["architecture", "shape", "engine", "engine_version"]
+    op.create_index("ix_measurements_key", "measurements", sought)

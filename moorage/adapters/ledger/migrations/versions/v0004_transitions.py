@@ -17,8 +17,6 @@ ALLOWED = {
     "stopping": ("stopped", "superseded", "running", "error"),
 }
 
-SERVING = "state IN ('running', 'unreachable')"
-
 TOLD = """
     SELECT 1 FROM transitions
     WHERE transitions.release = NEW.id
@@ -66,7 +64,7 @@ POSTGRESQL = (
 def upgrade() -> None:
     _allow()
     _complete_the_log()
-    _one_serving(SERVING)
+    _one_serving()
     for statement in POSTGRESQL if op.get_bind().dialect.name == "postgresql" else SQLITE:
         op.execute(statement)
 
@@ -102,14 +100,9 @@ def _complete_the_log() -> None:
         batch.create_foreign_key("fk_transitions_allowed", "allowed_transitions", pair, pair)
 
 
-def _one_serving(where: str) -> None:
-    op.drop_index("uq_releases_one_running", "releases")
-    clause = sa.text(where)
+def _one_serving() -> None:
+    name, where = "uq_releases_one_running", sa.text("state IN ('running', 'unreachable')")
+    op.drop_index(name, "releases")
     op.create_index(
-        "uq_releases_one_running",
-        "releases",
-        ["model"],
-        unique=True,
-        sqlite_where=clause,
-        postgresql_where=clause,
+        name, "releases", ["model"], unique=True, sqlite_where=where, postgresql_where=where
     )
