@@ -9,7 +9,6 @@ from moorage.models.profile import ModelProfile
 from moorage.readiness.protocol import Phase, Probe, readiness_probes
 from moorage.spec import ModelSpec, RuntimeName
 
-DEADLINE = "warm_up_seconds"
 RANK_TOO_LARGE = ("max_lora_rank", "--max-lora-rank")
 """Words in engines' errors if an adapter's rank exceeds the buffers allocated at start."""
 
@@ -91,7 +90,7 @@ def lacks_adapter(name: str, status: int, answer: Any) -> bool:
 def _post(path: str, name: str, body: dict[str, Any]) -> Probe:
     return Probe(
         phase=Phase.ANSWERED,
-        deadline=DEADLINE,
+        deadline="warm_up_seconds",
         method="POST",
         path=path,
         body=body,
