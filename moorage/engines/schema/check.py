@@ -72,20 +72,18 @@ def check_likely(
     Raises:
         Failure: `BAD_SPEC` with the mistakes for the first version, if no version accepts them.
     """
-    words = words_of(engine)
-    if not words:
-        return
-    possible = [None] if None in schemas or not schemas else schemas
-    mistakes = [judge(words, schema, rules, every)[0] for schema in possible]
-    if all(mistakes):
-        _require_none(mistakes[0])
+    if words := words_of(engine):
+        possible = [None] if None in schemas or not schemas else schemas
+        mistakes = [judge(words, schema, rules, every).problems for schema in possible]
+        if all(mistakes):
+            _require_none(mistakes[0])
 
 
 class Judgement(NamedTuple):
     """Mistakes and warnings of a check; the engine accepts words without mistakes."""
 
-    problems: tuple[Problem, ...] = ()
-    notes: tuple[str, ...] = ()
+    problems: tuple[Problem, ...]
+    notes: tuple[str, ...]
 
 
 def judge(words: tuple[str, ...], schema: Schema | None, rules: Rules, every: Schemas) -> Judgement:
@@ -95,14 +93,9 @@ def judge(words: tuple[str, ...], schema: Schema | None, rules: Rules, every: Sc
     fields = _by_fields(reading, known, rules.reserved)
     if schema is None:
         return fields
-    stray = (
-        Problem(
-            option=word,
-            message="this word belongs to no option",
-            suggestion="Write it behind its option, or in quotes where it is part of a value.",
-        )
-        for word in reading.stray
-    )
+    message = "this word belongs to no option"
+    fix = "Write it behind its option, or in quotes where it is part of a value."
+    stray = (Problem(option=word, message=message, suggestion=fix) for word in reading.stray)
     unknown = (_unknown(one, schema, rules, every()) for one in reading.unknown[:MOST_UNKNOWN])
     absent = _absent(reading, schema, rules)
     problems = (*fields.problems, *absent, *reading.problems, *stray, *unknown)
@@ -244,11 +237,8 @@ def words_of(engine: EngineSpec) -> tuple[str, ...]:
 def _require_none(problems: Sequence[Problem]) -> None:
     if problems:
         suggestions = dict.fromkeys(p.suggestion for p in problems if p.suggestion)
-        raise Failure(
-            Cause.BAD_SPEC,
-            "\n".join(map(str, problems)),
-            suggestion=" ".join(suggestions) or None,
-        )
+        detail = "\n".join(map(str, problems))
+        raise Failure(Cause.BAD_SPEC, detail, suggestion=" ".join(suggestions) or None)
 
 
 def _unchecked(image: str, rules: Rules) -> str:

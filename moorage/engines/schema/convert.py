@@ -20,22 +20,16 @@ MOST_SHOWN = 100
 
 
 class Problem(Value):
-    """One mistake.
-
-    Attributes:
-        option: The option with the mistake.
-        message: The mistake.
-        suggestion: What to write instead; empty = no suggestion.
-    """
+    """One mistake in the value of an option; the suggestion says what to write instead."""
 
     option: str
     message: str
     suggestion: str = ""
 
     def __str__(self) -> str:
-        option = (
-            self.option if len(self.option) <= MOST_SHOWN else f"{self.option[: MOST_SHOWN - 3]}..."
-        )
+        option = self.option
+        if len(option) > MOST_SHOWN:
+            option = f"{option[: MOST_SHOWN - 3]}..."
         return f"engine.args: {option}: {self.message}"
 
 

@@ -46,13 +46,8 @@ MACHINE_CAUSES = (
 
 MEMORY_CAUSES = (
     LogCause(
-        pattern=r"max seq len \((?P<asked>\d+)\).*estimated maximum model length is"
+        pattern=r"(max seq len \((?P<asked>\d+)\).*)?estimated maximum model length is"
         r" (?P<length>\d+)",
-        cause=Cause.ENGINE_KV_CACHE_TOO_SMALL,
-        suggestion="Set `context: {length}` or lower, or give the model more memory.",
-    ),
-    LogCause(
-        pattern=r"estimated maximum model length is (?P<length>\d+)",
         cause=Cause.ENGINE_KV_CACHE_TOO_SMALL,
         suggestion="Set `context: {length}` or lower, or give the model more memory.",
     ),
@@ -177,10 +172,7 @@ MODEL_CAUSES = (
         suggestion="{name} is no directory that the engine sees and may read: correct"
         " `engine.args` or `speculative`.",
     ),
-    LogCause(
-        pattern=r"Cannot access gated repo|GatedRepoError",
-        cause=Cause.SOURCE_GATED,
-    ),
+    LogCause(pattern=r"Cannot access gated repo|GatedRepoError", cause=Cause.SOURCE_GATED),
     LogCause(
         pattern=r"OfflineModeIsEnabled|outgoing traffic has been disabled|Cannot reach https?://"
         r"|couldn't connect to 'https?://",

@@ -41,8 +41,7 @@ def adapter_flags(
         json.dumps({"name": one.name, "path": one.path, "base_model_name": base})
         for one in adapters
     ]
-    ranks = [item.rank or 0 for item in adapters] + ([updates.rank] if updates else [])
-    rank = max(ranks)
+    rank = max([one.rank or 0 for one in adapters] + ([updates.rank] if updates else []))
     why = f"the largest rank is {rank}"
     return (
         spec_flag("lora" if adapters else "lora_updates", "--enable-lora"),
