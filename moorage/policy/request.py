@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from moorage.common.failures import Cause, Failure
+from moorage.common.printable import clipped
 from moorage.common.redaction import Redactor
 from moorage.common.values import Value
 from moorage.inventory.fleet import Fleet
@@ -136,5 +137,4 @@ class PolicyRefused(Failure):
 
 def excerpt(found: object) -> str:
     """A value as a short text for a message, without any text that looks like a secret."""
-    text = PLAIN(repr(found))
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+    return clipped(PLAIN(repr(found)), LONGEST)

@@ -82,8 +82,8 @@ def check_likely(
 class Judgement(NamedTuple):
     """Mistakes and warnings of a check; the engine accepts words without mistakes."""
 
-    problems: tuple[Problem, ...]
-    notes: tuple[str, ...]
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def judge(words: tuple[str, ...], schema: Schema | None, rules: Rules, every: Schemas) -> Judgement:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from moorage.common.printable import clipped
 from moorage.common.strict_json import JsonError, decode
 from moorage.common.values import Value
 from moorage.engines.schema.argument import Argument, Kind
@@ -27,10 +28,7 @@ class Problem(Value):
     suggestion: str = ""
 
     def __str__(self) -> str:
-        option = self.option
-        if len(option) > MOST_SHOWN:
-            option = f"{option[: MOST_SHOWN - 3]}..."
-        return f"engine.args: {option}: {self.message}"
+        return f"engine.args: {clipped(self.option, MOST_SHOWN)}: {self.message}"
 
 
 READABLE = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT])")

@@ -85,11 +85,10 @@ def intents(
     )
     action = Action.RETIRE if prune else Action.LEFT
     note = "not in the files any more" + ("" if prune else "; `--prune` retires it")
-    retirements = (
-        Intent(model=model, action=action, release=serving[model].id, note=note)
-        for model in dropped
+    return (
+        *(Intent(model=one, action=action, release=serving[one].id, note=note) for one in dropped),
+        *(_intent(spec, serving.get(spec.name), dead) for spec in specs),
     )
-    return (*retirements, *(_intent(spec, serving.get(spec.name), dead) for spec in specs))
 
 
 def _intent(spec: ModelSpec, row: ReleaseRow | None, dead: Collection[str]) -> Intent:

@@ -71,9 +71,8 @@ def row_of(one: Redeployed) -> tuple[str, ...]:
 def summary(ended: Sequence[Redeployed]) -> str:
     """The number of each outcome, in one line."""
     counts = Counter(one.outcome for one in ended)
-    return ", ".join(f"{counts[kind]} {kind}" for kind in ModelOutcome if counts[kind]) or (
-        "there was nothing to do"
-    )
+    shown = ", ".join(f"{counts[kind]} {kind}" for kind in ModelOutcome if counts[kind])
+    return shown or "there was nothing to do"
 
 
 def is_failure(ended: Sequence[Redeployed]) -> bool:
