@@ -55,7 +55,6 @@ class Request(Value):
     """A spec, its submission, and the facts that a policy checks.
 
     Attributes:
-        fleet: The hosts that may run it.
         applied_from: Set of files that it claims to come from.
         folders: Its `file://` sources.
         roots: The folders of `file_roots`, with links resolved.

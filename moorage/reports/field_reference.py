@@ -47,8 +47,6 @@ class Explained(Value):
 
     Attributes:
         path: Path of the field, such as `placement.ram` or `fleet.hosts.ports`.
-        text: Its meaning.
-        fields: The fields inside it.
     """
 
     path: str

@@ -46,8 +46,13 @@ MACHINE_CAUSES = (
 
 MEMORY_CAUSES = (
     LogCause(
-        pattern=r"(max seq len \((?P<asked>\d+)\).*)?estimated maximum model length is"
+        pattern=r"max seq len \((?P<asked>\d+)\).*estimated maximum model length is"
         r" (?P<length>\d+)",
+        cause=Cause.ENGINE_KV_CACHE_TOO_SMALL,
+        suggestion="Set `context: {length}` or lower, or give the model more memory.",
+    ),
+    LogCause(
+        pattern=r"estimated maximum model length is (?P<length>\d+)",
         cause=Cause.ENGINE_KV_CACHE_TOO_SMALL,
         suggestion="Set `context: {length}` or lower, or give the model more memory.",
     ),
