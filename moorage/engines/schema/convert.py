@@ -86,10 +86,6 @@ def readable(word: str) -> int:
     return int(_parsed(number, int, what)) * MULTIPLES[letter]
 
 
-def _readable_or_auto(word: str) -> int:
-    return -1 if word.strip().lower() == "auto" else readable(word)
-
-
 def _json(word: str) -> Any:
     try:
         return decode(word, WRITTEN)
@@ -104,10 +100,6 @@ def _object(word: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise NotAccepted(f"{_shown(word)} is not a JSON object")
     return value
-
-
-def _text_or_object(word: str) -> Any:
-    return _json(word) if OBJECT.fullmatch(word) else word
 
 
 def _adapter(word: str) -> Any:
@@ -127,10 +119,12 @@ CONVERSIONS: dict[Kind, Callable[[str], Any]] = {
     Kind.INTEGER: partial(_parsed, kind=int, what="a whole number"),
     Kind.NUMBER: partial(_parsed, kind=float, what="a number"),
     Kind.READABLE_INTEGER: readable,
-    Kind.READABLE_INTEGER_OR_AUTO: _readable_or_auto,
+    Kind.READABLE_INTEGER_OR_AUTO: (
+        lambda word: -1 if word.strip().lower() == "auto" else readable(word)
+    ),
     Kind.JSON: _json,
     Kind.OBJECT: _object,
-    Kind.TEXT_OR_OBJECT: _text_or_object,
+    Kind.TEXT_OR_OBJECT: lambda word: _json(word) if OBJECT.fullmatch(word) else word,
     Kind.ADAPTERS: _adapter,
 }
 

@@ -10,7 +10,7 @@ import argparse
 import json
 import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any, NoReturn
 
 from moorage.common.strict_json import JsonError, decode
@@ -86,7 +86,8 @@ def _gathered(words: Sequence[str]) -> list[str]:
         if name.endswith("+"):
             name, value = name[:-1], json.dumps(value.split(","))
         option, *keys = name.split(".")
-        _merge(objects.setdefault(option, {}), _nested(keys, _value(value)))
+        nested = reduce(lambda inner, key: {key: inner}, reversed(keys), _value(value))
+        _merge(objects.setdefault(option, {}), nested)
     for option, content in objects.items():
         kept += [option, json.dumps(content)]
     return kept
@@ -101,12 +102,6 @@ def _value(text: str) -> Any:
         return readable(text)
     except NotAccepted:
         return text
-
-
-def _nested(keys: Sequence[str], value: Any) -> dict[str, Any]:
-    for key in reversed(keys):
-        value = {key: value}
-    return value if isinstance(value, dict) else {}
 
 
 def _merge(into: dict[str, Any], more: dict[str, Any]) -> None:
