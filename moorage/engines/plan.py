@@ -37,7 +37,6 @@ def plan_launch(
     """The plan of a release: one container for each seat, and Ray heads where needed.
 
     Args:
-        image: The image of its containers; None for processes.
         caches: Directory on this machine for engines' caches, empty = no caches; another machine
             keeps them in its store.
         arguments: The arguments of the version that runs, if the engine needs their types.

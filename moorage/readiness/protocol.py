@@ -42,7 +42,6 @@ class Probe(Value):
             `text`, `generated` (by Triton), `vector`, `scores`, `labels`, `transcript`, `picture`.
         patient: Whether a bad answer may still become a good one while the engine starts.
         sound: A WAV file; with one, the request is a form, and `body` has its other fields.
-        most_bytes: Largest size of the answer.
     """
 
     phase: Phase

@@ -65,9 +65,7 @@ def check_arguments(
 def check_likely(
     engine: EngineSpec, rules: Rules, schemas: Sequence[Schema | None], every: Schemas
 ) -> None:
-    """Check `engine.args` while several versions are possible.
-
-    None among their schemas stands for an unknown version.
+    """Check `engine.args` while several versions are possible; None is an unknown version.
 
     Raises:
         Failure: `BAD_SPEC` with the mistakes for the first version, if no version accepts them.
@@ -195,9 +193,7 @@ def _deprecation_notes(reading: Reading, schema: Schema) -> list[str]:
 def likely_versions(engine: EngineSpec, default: str, installed: str | None) -> tuple[str, ...]:
     """Versions that may run by the spec, the likeliest first; empty = unknown.
 
-    Args:
-        default: Version whose image is used if the spec names none.
-        installed: Version installed on this machine; None = not installed.
+    The image of `default` is used if the spec names none; `installed` is on this machine.
     """
     if engine.version:
         return (engine.version,)

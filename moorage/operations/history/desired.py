@@ -72,10 +72,8 @@ def intents(
     Models deployed by hand or from other files are left alone.
 
     Args:
-        running: The serving and sleeping releases.
         dead: Ids of releases that are recorded as running but are not alive.
         owner: The set of files; empty = it owns nothing.
-        prune: Whether models that are no longer in the files are retired.
     """
     serving = {row.model: row for row in running}
     dropped = sorted(
