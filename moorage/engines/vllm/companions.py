@@ -72,10 +72,8 @@ UPDATING = "VLLM_ALLOW_RUNTIME_LORA_UPDATING"
 
 def update_variables(updates: AdapterUpdatesSpec | None) -> tuple[Variable, ...]:
     """The variable that opens the endpoints for loading and unloading adapters."""
-    if updates is None:
-        return ()
     reason = "lora_updates: adapters are loaded and unloaded while it serves"
-    return (variable(UPDATING, "1", reason, Origin.USER),)
+    return (variable(UPDATING, "1", reason, Origin.USER),) if updates else ()
 
 
 def memory_arguments(spec: ModelSpec, lora: LoraOptions | None) -> tuple[str, ...]:
