@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from textwrap import fill
 
@@ -43,8 +43,17 @@ SHORTEST = {{
 }}
 """By option the shortest beginning that a version takes for it: what stands before the bracket."""
 
+_ENABLED = """
+{enabled}
+"""
+_DISABLED = """
+{disabled}
+"""
+
 SECOND_NAMES: dict[str, str] = {{
 {second}
+    **{{f"--disable-{{name}}": f"--no-enable-{{name}}" for name in _ENABLED.split()}},
+    **{{f"--enable-{{name}}": f"--no-disable-{{name}}" for name in _DISABLED.split()}},
 }}
 """Second long names of an option, and the opposite of a switch."""
 
@@ -64,16 +73,19 @@ def option_names(schemas: Sequence[Schema]) -> str:
     names = _looked_up(schemas)
     short = {key: value for key, value in names.items() if not key.startswith("--")}
     second = {key: value for key, value in names.items() if key.startswith("--") and key != value}
+    opposites = sorted(key for key, value in second.items() if value.startswith("--no-"))
     long = sorted(name for name in names if name.startswith("--"))
     shortest = {name: _shortest(name, schemas) for name in long}
-    abbreviations = " ".join(
+    abbreviations = (
         f"{start}[{name.removeprefix(start)}]" for name, start in shortest.items() if name != start
     )
     return PAGE.format(
         first=schemas[-1].version,
         last=schemas[0].version,
-        shortest=fill(abbreviations, 100, break_on_hyphens=False),
-        second=_lines(second),
+        shortest=_words(abbreviations),
+        enabled=_words(key.removeprefix("--disable-") for key in opposites if "--dis" in key),
+        disabled=_words(key.removeprefix("--enable-") for key in opposites if "--en" in key),
+        second=_lines({key: value for key, value in second.items() if key not in opposites}),
         short=_lines(short),
     )
 
@@ -120,6 +132,10 @@ def _shortest(name: str, schemas: Sequence[Schema]) -> str:
 
 def _is_taken(start: str, versions: Sequence[tuple[str, ...]]) -> bool:
     return any(sum(option.startswith(start) for option in known) == 1 for known in versions)
+
+
+def _words(names: Iterable[str]) -> str:
+    return fill(" ".join(names), 100, break_on_hyphens=False)
 
 
 def _lines(table: dict[str, str]) -> str:

@@ -8,10 +8,11 @@ import typer
 from moorage.cli.options import AsJson
 from moorage.cli.output import dump, out, print_table, say
 from moorage.common.failures import Cause, Failure
+from moorage.common.printable import clipped
 from moorage.reports.field_reference import FILES, NESTED, REQUIRED, Explained, FieldDescription
 from moorage.reports.field_reference import explain as explained
 from moorage.reports.file_schema import file_schema
-from moorage.reports.problems import LONGEST, clipped
+from moorage.reports.problems import LONGEST
 
 
 def explain(

@@ -25,6 +25,11 @@ def _written(match: re.Match[str]) -> str:
     return match[0].encode("unicode_escape").decode()
 
 
+def clipped(text: str, longest: int) -> str:
+    """A text, shortened to a length."""
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+
+
 LONGEST = 120
 """Most characters of a shortened text."""
 

@@ -17,6 +17,7 @@ from ruamel.yaml.events import (
 )
 from ruamel.yaml.nodes import ScalarNode
 
+from moorage.common.printable import clipped
 from moorage.common.units import KIB, human_bytes
 
 CORE = "tag:yaml.org,2002:"
@@ -171,12 +172,10 @@ class _Builder:
             merges = isinstance(event, ScalarEvent) and self._tag(event) == MERGE
             key = self._part(event)
             if isinstance(key.value, dict | list):
-                raise self._refused(
-                    f"not valid YAML: a list or a mapping is no key; {NEEDS_QUOTES}"
-                )
+                message = f"not valid YAML: a list or a mapping is no key; {NEEDS_QUOTES}"
+                raise self._refused(message)
             if key.value in value:
-                shown = _shown(key.value)
-                message = f'not valid YAML: found duplicate key "{shown}"'
+                message = f'not valid YAML: found duplicate key "{_shown(key.value)}"'
                 raise YamlError(message, self._shown_path(), _place(event.start_mark))
             part = self._inside(f".{_shown(key.value)}", next(self._events), event)
             parts += [key, part]
@@ -269,5 +268,4 @@ def _place(mark: StreamMark) -> str:
 
 
 def _one_line(error: object) -> str:
-    text = " ".join(str(error).split())
-    return text if len(text) <= 300 else f"{text[:297]}..."
+    return clipped(" ".join(str(error).split()), 300)

@@ -22,8 +22,6 @@ class ApplicationRequest(Value):
     """The facts from which an application is built.
 
     Attributes:
-        release: The release's id.
-        ledger: Identity of the release's ledger.
         arguments: vLLM's arguments in the version on the cluster, as far as it is known.
     """
 

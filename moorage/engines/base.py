@@ -272,12 +272,11 @@ class Engine(EngineTraits):
         start = start_flags(request, self.name, first)
         stated = parse_words((*(word for flag in start for word in flag.tokens), *tokens))
         kept = without_user_flags(derived, stated, self.aliases)
-        own = user_flag(field, tokens)
-        return (*start, *kept, *[own] * bool(tokens))
+        return (*start, *kept, *([user_flag(field, tokens)] if tokens else []))
 
     def _environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
-        derived = (*self.environment(request), *visibility(request), *compatibility(request))
-        derived = (*derived, *generated_key(request, self.api_key_variable))
+        own, key = self.environment(request), generated_key(request, self.api_key_variable)
+        derived = (*own, *visibility(request), *compatibility(request), *key)
         variables = {one.name: one for one in derived}
         fixed, values = self.fixed_variables(request), placeholders(request)
         for name, written in request.spec.engine.env.items():

@@ -29,7 +29,6 @@ def filled(
     """Words with `{{name}}` filled in; each word stays one word.
 
     Args:
-        words: Words of a command line.
         values: Values of the placeholders.
         environment: The user's variables, for names that `values` lacks. A name in neither is
             kept, because it may be meant for the engine, as in a chat template.
@@ -148,8 +147,6 @@ def command_line(
     Args:
         engine: The engine's own words, such as `vllm serve` and the model.
         chosen: The configuration of the version; None = not configured.
-        values: Values of the placeholders.
-        environment: The user's variables.
         entrypoint: The spec's entrypoint, which overrides the version's.
     """
     own = entrypoint or tuple(shlex.split(chosen.entrypoint if chosen else ""))
@@ -179,12 +176,9 @@ def configured_version(
 
 
 def start_flags(request: LaunchRequest, engine: EngineName, own: Flag) -> tuple[Flag, ...]:
-    """Entrypoint and model, as spec and fleet state them.
+    """Entrypoint and model, as spec and fleet state them, in place of `own`.
 
-    Args:
-        request: The seat.
-        engine: The engine.
-        own: The engine's own start: its program and words, then the model.
+    `own` is the engine's own start: its program and words, then the model.
     """
     spec, found = request.spec.engine, configured_version(request, engine)
     version = found[1] if found else None

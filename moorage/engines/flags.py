@@ -9,8 +9,6 @@ class Flag(Value):
     """Words of a command line that belong together, and their origin.
 
     Attributes:
-        tokens: The words.
-        origin: Who decided on them.
         reason: Why, or the field that holds them.
         written: Whether they are the user's own words, from `engine.args`, `engine.command` or
             `engine.entrypoint`. All other words are injected: made from fields, the placement or

@@ -15,12 +15,9 @@ from moorage.spec import EngineName
 
 
 class ImageSize(Value):
-    """An image on a host, with sizes from the Docker daemon.
+    """An image on a host: its references and digests, and sizes from the Docker daemon.
 
-    Attributes:
-        names: Its references and digests.
-        bytes: Bytes of all its layers.
-        shared: Bytes of the layers that it shares with other images.
+    `bytes` are those of all its layers, `shared` those that it shares with other images.
     """
 
     identity: str
@@ -175,14 +172,10 @@ class EngineStatus(Value):
     @classmethod
     def parse(cls, text: str) -> EngineStatus:
         """Read a status; empty = not installed, an unknown text becomes the details of an error."""
-        if not text:
-            return cls(state=EngineState.NOT_INSTALLED)
-        for state in EngineState:
-            if text == state.value:
-                return cls(state=state)
-            if text.startswith(f"{state.value}: "):
-                return cls(state=state, details=text.removeprefix(f"{state.value}: "))
-        return cls(state=EngineState.ERROR, details=text)
+        name, _, details = text.partition(": ")
+        if name in set(EngineState):
+            return cls(state=EngineState(name), details=details)
+        return cls(state=EngineState.ERROR if text else EngineState.NOT_INSTALLED, details=text)
 
 
 def engine_status(engine: Engine, host: HostSnapshot) -> EngineStatus:

@@ -1,6 +1,6 @@
 """The launch plan of a release, on hosts or on a Ray cluster."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
 from moorage.common.failures import Cause, Failure
@@ -24,7 +24,7 @@ from moorage.placement.placement import Placed, Seat
 from moorage.placement.runtime import program_version
 from moorage.placement.seating import overcommit_warnings
 from moorage.readiness.diagnosis import LogCause
-from moorage.spec import EngineName, EngineSpec, ModelSpec, RuntimeName
+from moorage.spec import EngineName, ModelSpec, RuntimeName
 
 
 def plan_launch(
@@ -37,9 +37,6 @@ def plan_launch(
     """The plan of a release: one container for each seat, and Ray heads where needed.
 
     Args:
-        placed: The model and its placement.
-        image: The image of its containers; None for processes.
-        ledger: Identity of the release's ledger.
         caches: Directory on this machine for engines' caches, empty = no caches; another machine
             keeps them in its store.
         arguments: The arguments of the version that runs, if the engine needs their types.
@@ -52,8 +49,7 @@ def plan_launch(
     require_adapter_format(engine, placed.model.companions)
     _require_own_store(placed)
     requests = [
-        _request(placed, seat, image, ledger, caches).model_copy(update={"arguments": arguments})
-        for seat in placed.placement.seats
+        _request(placed, seat, image, ledger, caches, arguments) for seat in placed.placement.seats
     ]
     return LaunchPlan(
         release=placed.release,
@@ -68,7 +64,12 @@ def plan_launch(
 
 
 def _request(
-    placed: Placed, seat: Seat, image: Image | None, ledger: str, caches: str
+    placed: Placed,
+    seat: Seat,
+    image: Image | None,
+    ledger: str,
+    caches: str,
+    arguments: Schema | None,
 ) -> LaunchRequest:
     host = placed.snapshot.host(seat.host)
     return LaunchRequest(
@@ -81,6 +82,7 @@ def _request(
         ledger=ledger,
         image=image if seat.runtime == RuntimeName.DOCKER else None,
         caches=f"{host.store.rstrip('/')}/cache" if host.store else caches,
+        arguments=arguments,
         peers=_peers(placed, seat),
     )
 
@@ -100,31 +102,18 @@ def _version(request: LaunchRequest, engine: Engine) -> str:
     return program_version(request.spec.engine, engine, request.host)
 
 
-def _warnings(engine: Engine, request: LaunchRequest) -> tuple[str, ...]:
-    return (
-        *_unused_arguments(request.spec.engine),
-        *_unused_accelerators(engine, request),
-        *isolation_warnings(request),
-        *engine.warnings(request),
-    )
-
-
-def _unused_arguments(engine: EngineSpec) -> tuple[str, ...]:
-    if engine.command is None or not engine.args:
-        return ()
-    return ("engine.args: not used, for `engine.command` is the whole line",)
-
-
-def _unused_accelerators(engine: Engine, request: LaunchRequest) -> tuple[str, ...]:
-    """A warning about accelerators that the engine cannot use, unless the spec states a number."""
-    there = {item.type for item in request.host.accelerators}
-    if request.seat.accelerators or request.spec.placement.accelerators != "auto" or not there:
-        return ()
-    kinds, host = ", ".join(sorted(there)), request.host.name
-    return (
-        f"on CPU: {engine.name} cannot use the accelerators of {host} ({kinds});"
-        " `placement.accelerators: 1` asks for one",
-    )
+def _warnings(engine: Engine, request: LaunchRequest) -> Iterator[str]:
+    spec, host = request.spec, request.host
+    if spec.engine.command is not None and spec.engine.args:
+        yield "engine.args: not used, for `engine.command` is the whole line"
+    kinds = ", ".join(sorted({item.type for item in host.accelerators}))
+    if kinds and not request.seat.accelerators and spec.placement.accelerators == "auto":
+        yield (
+            f"on CPU: {engine.name} cannot use the accelerators of {host.name} ({kinds});"
+            " `placement.accelerators: 1` asks for one"
+        )
+    yield from isolation_warnings(request)
+    yield from engine.warnings(request)
 
 
 def _require_own_store(placed: Placed) -> None:
@@ -183,38 +172,28 @@ def plan_on_cluster(request: ApplicationRequest, engine: EngineName) -> LaunchPl
         engine=engine,
         engine_version=request.spec.engine.version or "",
         containers=(application(request, BUILDERS[engine](request)),),
-        warnings=_cluster_warnings(request, engine),
+        warnings=tuple(_cluster_warnings(request, engine)),
     )
 
 
-def _cluster_warnings(request: ApplicationRequest, engine: EngineName) -> tuple[str, ...]:
-    spec, cluster = request.spec, request.cluster.name
-    notes = _open_to_all(request)
+def _cluster_warnings(request: ApplicationRequest, engine: EngineName) -> Iterator[str]:
+    spec, cluster, serve = request.spec, request.cluster.name, request.cluster.serve
+    host = urlsplit(serve).hostname or ""
+    if host not in ("localhost", "::1") and not host.startswith("127."):
+        # Ray Serve requires no key, and Ray's dashboard would show one in the config.
+        yield (
+            f"the application answers everybody who reaches {serve}, and knows no key;"
+            " a proxy in front of it can ask for one"
+        )
     if not request.model.source.startswith("hf://"):
-        notes.append(f"{request.source} has to be on every node of {cluster}; nothing is copied")
+        yield f"{request.source} has to be on every node of {cluster}; nothing is copied"
     if "HF_TOKEN" in spec.secrets:
-        notes.append(
+        yield (
             f"HF_TOKEN is used here only: the nodes of {cluster} need one in their own environment,"
             " for Ray's dashboard would show it"
         )
     if engine == EngineName.VLLM and not spec.engine.version:
-        version = request.arguments.version
-        notes.append(
-            f"arguments are written as for vLLM {version}; which one {cluster} has is not known,"
-            " `engine.version` says it"
+        yield (
+            f"arguments are written as for vLLM {request.arguments.version}; which one {cluster}"
+            " has is not known, `engine.version` says it"
         )
-    return tuple(notes)
-
-
-def _open_to_all(request: ApplicationRequest) -> list[str]:
-    """A warning that anybody can use the application: Ray Serve requires no key.
-
-    A key in its config would be visible in Ray's dashboard.
-    """
-    host = urlsplit(request.cluster.serve).hostname or ""
-    if host == "localhost" or host.startswith("127.") or host == "::1":
-        return []
-    return [
-        f"the application answers everybody who reaches {request.cluster.serve}, and knows no key;"
-        " a proxy in front of it can ask for one"
-    ]

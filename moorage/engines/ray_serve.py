@@ -52,11 +52,9 @@ class AppState(Value):
     """An application as the cluster sees it.
 
     Attributes:
-        status: Its status; unknown statuses count as deploying.
+        status: Unknown statuses count as deploying.
         message: The cluster's messages about it and its deployments, without colours.
         ledger: Ledger that it belongs to; empty = moorage did not start it.
-        release: Release that it belongs to.
-        logs: Logs of its replicas.
     """
 
     status: AppStatus
@@ -79,9 +77,10 @@ def app_state(details: Mapping[str, Any], name: str) -> AppState | None:
         found.get("message", ""),
         *(_deployment_message(*item) for item in deployments.items()),
     ]
-    marks = _variables(found.get("deployed_app_config") or {})
+    environment = (found.get("deployed_app_config") or {}).get("runtime_env") or {}
+    marks, status = environment.get("env_vars") or {}, found.get("status", "")
     return AppState(
-        status=_status(found.get("status", "")),
+        status=status if status in set(AppStatus) else AppStatus.DEPLOYING,
         message=_plain("\n".join(filter(None, messages))),
         ledger=marks.get(MARK_LEDGER, ""),
         release=marks.get(MARK_RELEASE, ""),
@@ -135,17 +134,9 @@ def _config(name: str, application: Mapping[str, Any]) -> dict[str, Any] | None:
     return {key: value for key, value in config.items() if key not in ("host", "port")}
 
 
-def _status(word: str) -> AppStatus:
-    return AppStatus(word) if word in set(AppStatus) else AppStatus.DEPLOYING
-
-
 def _deployment_message(name: str, deployment: Mapping[str, Any]) -> str:
     message = deployment.get("message", "")
     return f"{name} is {deployment.get('status', '')}: {message}" if message else ""
-
-
-def _variables(config: Mapping[str, Any]) -> dict[str, str]:
-    return (config.get("runtime_env") or {}).get("env_vars") or {}
 
 
 def _logs(deployment: Mapping[str, Any]) -> list[ReplicaLog]:

@@ -55,15 +55,8 @@ def correction_for(
     """
     if remedy is None or not spec.readiness.second_try or spec.engine.command is not None:
         return None
-    return Correction(
-        option=remedy.option,
-        before=remedy.before,
-        value=remedy.value,
-        stated=_stated(spec, remedy),
-        cause=cause,
-        reason=remedy.reason,
-        evidence=evidence,
-    )
+    named = remedy.model_dump(exclude={"fields"})
+    return Correction(**named, stated=_stated(spec, remedy), cause=cause, evidence=evidence)
 
 
 def with_correction(plan: LaunchPlan, correction: Correction, names: Collection[str]) -> LaunchPlan:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -13,68 +13,51 @@ from moorage.spec import EngineName
 if TYPE_CHECKING:
     from moorage.engines.base import Engine
 
-
-@cache
-def _vllm() -> Engine:
-    from moorage.engines.vllm.engine import Vllm
-
-    return Vllm()
+NAMES = (
+    *(EngineName.VLLM, EngineName.TRANSFORMERS, EngineName.LLAMA_CPP),
+    *(EngineName.SGLANG, EngineName.TRITON, EngineName.CUSTOM),
+)
 
 
 @cache
-def _transformers() -> Engine:
-    from moorage.engines.transformers.engine import Transformers
+def _engine(name: EngineName) -> Engine:
+    match name:
+        case EngineName.VLLM:
+            from moorage.engines.vllm.engine import Vllm
 
-    return Transformers()
+            return Vllm()
+        case EngineName.TRANSFORMERS:
+            from moorage.engines.transformers.engine import Transformers
 
+            return Transformers()
+        case EngineName.LLAMA_CPP:
+            from moorage.engines.llama_cpp.engine import LlamaCpp
 
-@cache
-def _llama_cpp() -> Engine:
-    from moorage.engines.llama_cpp.engine import LlamaCpp
+            return LlamaCpp()
+        case EngineName.SGLANG:
+            from moorage.engines.sglang.engine import Sglang
 
-    return LlamaCpp()
+            return Sglang()
+        case EngineName.TRITON:
+            from moorage.engines.triton.engine import Triton
 
+            return Triton()
+        case EngineName.CUSTOM:
+            from moorage.engines.custom import Custom
 
-@cache
-def _sglang() -> Engine:
-    from moorage.engines.sglang.engine import Sglang
-
-    return Sglang()
-
-
-@cache
-def _triton() -> Engine:
-    from moorage.engines.triton.engine import Triton
-
-    return Triton()
-
-
-@cache
-def _custom() -> Engine:
-    from moorage.engines.custom import Custom
-
-    return Custom()
-
-
-ENGINE_OF: dict[EngineName, Callable[[], Engine]] = {
-    EngineName.VLLM: _vllm,
-    EngineName.TRANSFORMERS: _transformers,
-    EngineName.LLAMA_CPP: _llama_cpp,
-    EngineName.SGLANG: _sglang,
-    EngineName.TRITON: _triton,
-    EngineName.CUSTOM: _custom,
-}
+            return Custom()
+    raise KeyError(name)
 
 
 class _Engines(Mapping[EngineName, "Engine"]):
     def __getitem__(self, name: EngineName) -> Engine:
-        return ENGINE_OF[name]()
+        return _engine(name)
 
     def __iter__(self) -> Iterator[EngineName]:
-        return iter(ENGINE_OF)
+        return iter(NAMES)
 
     def __len__(self) -> int:
-        return len(ENGINE_OF)
+        return len(NAMES)
 
 
 ENGINES: Mapping[EngineName, Engine] = _Engines()

@@ -25,8 +25,6 @@ class LaunchRequest(Value):
 
     Attributes:
         model: The model, with the paths of the host.
-        release: The release's id.
-        ledger: Identity of the release's ledger.
         image: The image; None for a process.
         caches: Directory on the host for caches; empty = no caches.
         arguments: The arguments of the version that runs, for an engine that needs their types.

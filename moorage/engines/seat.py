@@ -20,6 +20,7 @@ from moorage.placement.runtime import hardware_of_seat
 from moorage.spec import IpcMode, NetworkMode
 
 TAGGED = re.compile(r"cuda(\d+\.\d+)")
+"""The CUDA version in an image's tag."""
 
 
 def isolation(request: LaunchRequest) -> Isolation:
@@ -138,17 +139,12 @@ def runs_by_minor_version(request: LaunchRequest) -> bool:
     if image is None or seat.accelerator_type != CUDA:
         return False
     host = hardware_of_seat(request.host, seat.accelerator_type, seat.accelerators).runtime
-    built = image.runtime or tagged_runtime(image.reference)
+    tag = TAGGED.search(image.reference.rpartition("/")[2].partition(":")[2])
+    built = image.runtime or (tag[1] if tag else "")
     if not built or not host:
         return image.newer_runtime
     # The image was chosen for the oldest driver of the release.
     return fit(built, host) is Fit.SAME_MAJOR
-
-
-def tagged_runtime(image: str) -> str:
-    """The CUDA version in an image's tag (`cuda12.9-...`); empty = none."""
-    built = TAGGED.search(image.rpartition("/")[2].partition(":")[2])
-    return built[1] if built else ""
 
 
 def visibility(request: LaunchRequest) -> tuple[Variable, ...]:

@@ -37,9 +37,7 @@ def claims_asleep(
 ) -> tuple[Claim, ...]:
     """The claims of a release while its engines sleep; ports and cores are left out.
 
-    Args:
-        placement: The release's placement.
-        bytes_asleep: Bytes that an engine keeps of an accelerator, by its need and its claim.
+    `bytes_asleep` says what an engine keeps of an accelerator, by its need and its claim.
     """
     needs = {
         (seat.host, index): seat.need for seat in placement.seats for index in seat.accelerators

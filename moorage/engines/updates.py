@@ -6,10 +6,9 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
 from moorage.engines.launch import ContainerSpec
 from moorage.models.profile import ModelProfile
-from moorage.readiness.protocol import Phase, Probe, readiness_probes
+from moorage.readiness.protocol import Phase, Probe, question, readiness_probes
 from moorage.spec import ModelSpec, RuntimeName
 
-DEADLINE = "warm_up_seconds"
 RANK_TOO_LARGE = ("max_lora_rank", "--max-lora-rank")
 """Words in engines' errors if an adapter's rank exceeds the buffers allocated at start."""
 
@@ -30,11 +29,11 @@ class AdapterUpdates(Value):
 
     def loading(self, name: str, directory: str) -> Probe:
         """The request to load an adapter from a directory that the engine sees."""
-        return _post(self.load, name, {"lora_name": name, "lora_path": directory})
+        return question(self.load, {"lora_name": name, "lora_path": directory}, name)
 
     def unloading(self, name: str) -> Probe:
         """The request to unload an adapter."""
-        return _post(self.unload, name, {"lora_name": name})
+        return question(self.unload, {"lora_name": name}, name)
 
 
 def adapter_probes(
@@ -86,18 +85,6 @@ def refusal(name: str, workload: str, status: int, answer: Any) -> Failure:
 def lacks_adapter(name: str, status: int, answer: Any) -> bool:
     """Whether the answer means that the engine has no such adapter, not no such endpoint."""
     return status in UNKNOWN and UNKNOWN[status].format(name=name) in _words(answer)
-
-
-def _post(path: str, name: str, body: dict[str, Any]) -> Probe:
-    return Probe(
-        phase=Phase.ANSWERED,
-        deadline=DEADLINE,
-        method="POST",
-        path=path,
-        body=body,
-        name=name,
-        patient=False,
-    )
 
 
 def _words(answer: Any) -> str:

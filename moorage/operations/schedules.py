@@ -16,15 +16,7 @@ REQUESTER = "its schedule"
 
 @dataclass(frozen=True)
 class ModelSchedule:
-    """A schedule of a deployment for one model.
-
-    Attributes:
-        model: Name of the model.
-        deployment: Name of the deployment, as `flow/deployment`.
-        cron: Start times of its runs, as a cron expression.
-        timezone: Time zone of `cron`.
-        parameters: Parameters of its runs.
-    """
+    """A schedule of a deployment (`flow/deployment`) for one model."""
 
     model: str
     deployment: str
@@ -43,10 +35,6 @@ def schedules_of(model: str, spec: ScheduleSpec | None) -> tuple[ModelSchedule, 
 
     They name no fleet: a copy would differ from the worker's fleet as soon as that is edited, and
     the policy refuses other fleets.
-
-    Args:
-        model: Name of the model.
-        spec: The `schedule` section of its spec.
     """
     if spec is None:
         return ()
@@ -83,12 +71,7 @@ class ScheduleChanges:
 def schedule_changes(
     wanted: Iterable[ModelSchedule], found: Sequence[ModelSchedule]
 ) -> ScheduleChanges:
-    """Compare the schedules of one deployment.
-
-    Args:
-        wanted: All schedules that should exist.
-        found: Existing schedules of the compared models.
-    """
+    """Compare the schedules of one deployment; `found` has those of the compared models."""
     there = {one.model: one for one in found}
     should = {one.model: one for one in wanted}
     both = [one for one in should.values() if one.model in there]

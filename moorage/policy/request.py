@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from moorage.common.failures import Cause, Failure
+from moorage.common.printable import clipped
 from moorage.common.redaction import Redactor
 from moorage.common.values import Value
 from moorage.inventory.fleet import Fleet
@@ -54,7 +55,6 @@ class Request(Value):
     """A spec, its submission, and the facts that a policy checks.
 
     Attributes:
-        fleet: The hosts that may run it.
         applied_from: Set of files that it claims to come from.
         folders: Its `file://` sources.
         roots: The folders of `file_roots`, with links resolved.
@@ -136,5 +136,4 @@ class PolicyRefused(Failure):
 
 def excerpt(found: object) -> str:
     """A value as a short text for a message, without any text that looks like a secret."""
-    text = PLAIN(repr(found))
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+    return clipped(PLAIN(repr(found)), LONGEST)

@@ -148,13 +148,9 @@ def first_problem(samples: Sequence[Sample]) -> str:
 def judge_load(
     load: AcceptanceSpec, now: LoadFigures, turns: Sequence[Turn] = (), against: str = ""
 ) -> tuple[str, ...]:
-    """The limits that a round missed; empty = none.
+    """The limits that a round (`now`) missed; empty = none.
 
-    Args:
-        load: The limits.
-        now: The release's figures of this round.
-        turns: All turns so far with the predecessor; empty = no comparison.
-        against: The id of the predecessor.
+    `turns` are all turns so far with the predecessor, `against` its id; empty = no comparison.
     """
     failed = f"{now.failed} of {counted(now.requests, 'request')} failed: {now.problem}"
     found = [failed] if now.failed else []

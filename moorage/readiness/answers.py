@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from moorage.common.printable import printable
+from moorage.common.printable import clipped, printable
 from moorage.common.units import human_bytes
 from moorage.common.values import Value
 from moorage.readiness.media import decode_picture
@@ -95,8 +95,7 @@ def completion_tokens(answer: Any) -> int | None:
 
 def shorten(answer: Any, longest: int = SHOWN) -> str:
     """An answer as a quotation in a message: short, and without control characters."""
-    text = printable(str(answer)[: longest + 1])
-    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+    return clipped(printable(str(answer)[: longest + 1]), longest)
 
 
 def read_generation(answer: Any) -> Generation:

@@ -92,7 +92,6 @@ def diagnose(log: str, causes: Iterable[LogCause], fallback: Cause, detail: str)
     Args:
         log: The last lines of the log: many, since each worker's traceback hides the cause.
         causes: The engine's own patterns, which are tried before the common ones.
-        fallback: The cause where no pattern matches.
         detail: What was observed from outside, such as the exit code.
     """
     plain = [printable(line) for line in COLOUR.sub("", log).splitlines()]

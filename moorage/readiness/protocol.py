@@ -4,6 +4,7 @@ A healthy status does not prove that an engine serves; a generated token does.
 """
 
 import json
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
 
@@ -41,7 +42,6 @@ class Probe(Value):
             `text`, `generated` (by Triton), `vector`, `scores`, `labels`, `transcript`, `picture`.
         patient: Whether a bad answer may still become a good one while the engine starts.
         sound: A WAV file; with one, the request is a form, and `body` has its other fields.
-        most_bytes: Largest size of the answer.
     """
 
     phase: Phase
@@ -107,47 +107,41 @@ def application_probes(
     )
 
 
-def _answers(spec: ModelSpec, profile: ModelProfile, *, lists_models: bool) -> list[Probe]:
+def _answers(spec: ModelSpec, profile: ModelProfile, *, lists_models: bool) -> Iterator[Probe]:
     """Probes for the listed name and for one real answer."""
-    probes = []
     if lists_models:
-        probes.append(
-            Probe(
-                phase=Phase.LISTED,
-                deadline="warm_up_seconds",
-                method="GET",
-                path="/v1/models",
-                expects="listed",
-                name=spec.name,
-            )
+        yield Probe(
+            phase=Phase.LISTED,
+            deadline="warm_up_seconds",
+            method="GET",
+            path="/v1/models",
+            expects="listed",
+            name=spec.name,
         )
     if spec.readiness.probe.request:
-        probes.append(_request(spec, profile))
-    return probes
+        yield _request(spec, profile)
 
 
 def _request(spec: ModelSpec, profile: ModelProfile) -> Probe:
-    mode, name = _asked_mode(profile), spec.name
+    mode, name = profile.mode, spec.name
+    # Models that only transcribe cannot answer text, whatever the spec says.
+    if mode == Mode.COMPLETION and TRANSCRIBERS.intersection(profile.architectures):
+        mode = Mode.TRANSCRIPTION
     path, body, expects = _proof(mode, spec.readiness.probe.prompt, chat=profile.has_chat_template)
-    return Probe(
-        phase=Phase.ANSWERED,
-        deadline="warm_up_seconds",
-        method="POST",
-        path=path,
-        body={"model": name, **body},
+    return question(
+        path,
+        {"model": name, **body},
+        name,
         expects=expects,
-        name=name,
-        patient=False,
         sound=tone() if mode == Mode.TRANSCRIPTION else b"",
         most_bytes=MOST_PICTURE if mode == Mode.IMAGE_GENERATION else MOST_BYTES,
     )
 
 
-def _asked_mode(profile: ModelProfile) -> Mode:
-    """The mode to prove; models that only transcribe cannot answer text, whatever the spec says."""
-    if profile.mode == Mode.COMPLETION and TRANSCRIBERS.intersection(profile.architectures):
-        return Mode.TRANSCRIPTION
-    return profile.mode
+def question(path: str, body: dict[str, Any], name: str, **more: Any) -> Probe:
+    """A request that the engine answers once, well or badly."""
+    own = {"phase": Phase.ANSWERED, "deadline": "warm_up_seconds", "method": "POST"}
+    return Probe(**own, path=path, body=body, name=name, patient=False, **more)
 
 
 def _proof(mode: Mode, prompt: str, *, chat: bool) -> tuple[str, dict[str, Any], str]:

@@ -73,8 +73,8 @@ class Release(Value):
         facts: What each serving engine reports about itself.
         corrections: Changes of the second attempt, where the engine named a value; one at most.
         measured: Memory that the engines logged, with the prediction.
-        replaced: Release that this one replaces; empty = none.
-        replacement: How: new while old serves, a share first, or stop-first and why.
+        replacement: How it replaced another: new while old serves, a share first, or stop-first
+            and why.
         downtime_seconds: Time during the replacement in which no release of the name got requests;
             None = no release was replaced, or it was not measured.
         gate: Each replica's answers to the golden prompts; empty = no prompts.

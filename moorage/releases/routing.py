@@ -37,7 +37,6 @@ class Route(Value):
         adapters: Names of LoRA adapters that every replica serves in addition to the model.
         since: When the release began, UTC.
         keep_alive: How long it stays loaded without requests, from its spec.
-        routing: How gateways choose among its replicas.
         timeout_seconds: Longest time for a complete answer; 0 = no limit.
         canary: Its share of requests before it serves; None = it serves, or sleeps.
         makes_room: Whether it stopped for its successor.

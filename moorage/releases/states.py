@@ -132,7 +132,6 @@ def outage(transitions: Sequence[Transition], since: datetime, until: datetime) 
     0 = it served until then.
 
     Args:
-        transitions: All its changes of state, in order.
         since: When its successor began; earlier transitions are ignored.
         until: When another release serves, or now.
     """

@@ -72,13 +72,7 @@ def engine_report(
     disks: Mapping[str, HostDisk],
     rows: Sequence[ReleaseRow],
 ) -> EngineReport:
-    """Describe an engine.
-
-    Args:
-        status: Its status by host.
-        disks: The contents of each host's disk.
-        rows: The releases that still need their engines.
-    """
+    """Describe an engine; `rows` are the releases that still need their engines."""
     used_by = {row.id: found for row in rows if (found := hosts_with(engine, row))}
     return EngineReport(
         engine=engine.name,

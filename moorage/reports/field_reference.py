@@ -11,11 +11,12 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from moorage.common.failures import Cause, Failure
+from moorage.common.printable import clipped
 from moorage.common.units import human_bytes
 from moorage.common.values import Value
 from moorage.inventory.fleet import Fleet
 from moorage.policy.rules import Policy
-from moorage.reports.problems import LONGEST, clipped, inner_model
+from moorage.reports.problems import LONGEST, inner_model
 from moorage.spec import ModelSpec
 
 FILES: dict[str, tuple[str, type[BaseModel]]] = {
@@ -46,8 +47,6 @@ class Explained(Value):
 
     Attributes:
         path: Path of the field, such as `placement.ram` or `fleet.hosts.ports`.
-        text: Its meaning.
-        fields: The fields inside it.
     """
 
     path: str

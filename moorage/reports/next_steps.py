@@ -37,13 +37,7 @@ def python_client(release: Release) -> Section:
 
 
 class Form(NamedTuple):
-    """A prefilled form for a flow run.
-
-    Attributes:
-        label: What submitting it does.
-        deployment: `flow/deployment`.
-        parameters: The prefilled fields.
-    """
+    """A prefilled form for a run of a deployment (`flow/deployment`)."""
 
     label: str
     deployment: str

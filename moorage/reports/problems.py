@@ -7,6 +7,7 @@ from typing import Any, Self, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from moorage.common.printable import clipped
 from moorage.common.redaction import HIDDEN, Redactor
 from moorage.common.values import Value
 from moorage.inventory.fleet import PATTERNS_IN_WORDS as FLEET_PATTERNS
@@ -236,11 +237,6 @@ def excerpt(value: Any) -> str:
         if len(text) > LONGEST:
             break
     return clipped(text, LONGEST)
-
-
-def clipped(text: str, longest: int) -> str:
-    """A text, shortened to a length."""
-    return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
 def shown_step(step: object) -> str:

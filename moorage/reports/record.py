@@ -21,6 +21,7 @@ from moorage.reports.next_steps import form_section, next_steps, python_client
 from moorage.reports.plan_report import placement_sections, plan_sections
 from moorage.spec import ModelSpec
 
+AT = "%Y-%m-%d %H:%M:%S"
 LOG_LINES_SHOWN = 60
 UNKNOWN = "unknown"
 LOAD_COLUMNS = (
@@ -124,7 +125,7 @@ def timeline_section(states: Sequence[Stay], now: datetime | None = None) -> Sec
     rows = [
         (
             stay.state,
-            f"{stay.since:%Y-%m-%d %H:%M:%S}",
+            f"{stay.since:{AT}}",
             _lasted(stay, now),
             stay.cause,
             stay.flow_run_id,
@@ -225,17 +226,13 @@ def _corrections(corrections: Sequence[Correction]) -> Section:
         title="Second try",
         text="The first try failed. The second one used the value that the engine named.",
         header=("option", "first try", "second try", "came from", "why"),
-        rows=tuple(
-            (
-                one.option,
-                one.before,
-                one.value,
-                one.stated or "derived",
-                f"{one.cause}: {one.reason}\n{one.evidence}".rstrip(),
-            )
-            for one in corrections
-        ),
+        rows=tuple(map(_correction_row, corrections)),
     )
+
+
+def _correction_row(one: Correction) -> tuple[str, ...]:
+    why = f"{one.cause}: {one.reason}\n{one.evidence}".rstrip()
+    return one.option, one.before, one.value, one.stated or "derived", why
 
 
 def _outcome(release: Release, states: Sequence[Stay]) -> str:
@@ -341,12 +338,7 @@ def _loaded(release: Release) -> Section:
 
 def _restarts(release: Release) -> Section:
     rows = tuple(
-        (
-            f"{one.at:%Y-%m-%d %H:%M:%S}",
-            ", ".join(map(str, one.replicas)),
-            one.reason,
-            one.flow_run_id,
-        )
+        (f"{one.at:{AT}}", ", ".join(map(str, one.replicas)), one.reason, one.flow_run_id)
         for one in release.restarts
     )
     header = ("at", "replicas", "why", "flow run")

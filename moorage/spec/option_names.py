@@ -74,34 +74,20 @@ SHORTEST = {
 }
 """By option the shortest beginning that a version takes for it: what stands before the bracket."""
 
+_ENABLED = """
+auto-tool-choice chunked-prefill dbo elastic-ep eplb expert-parallel flash-late-interaction
+force-include-usage log-deltas log-outputs lora offline-docs per-request-metrics prefix-caching
+prompt-embeds prompt-tokens-details request-id-headers return-routed-experts scale-out
+server-load-tracking sleep-mode ssl-refresh tokenizer-info-endpoint
+"""
+_DISABLED = """
+fastapi-docs hybrid-kv-cache-manager uvicorn-access-log
+"""
+
 SECOND_NAMES: dict[str, str] = {
     "--device-memory-utilization": "--gpu-memory-utilization",
-    "--disable-auto-tool-choice": "--no-enable-auto-tool-choice",
-    "--disable-chunked-prefill": "--no-enable-chunked-prefill",
-    "--disable-dbo": "--no-enable-dbo",
-    "--disable-elastic-ep": "--no-enable-elastic-ep",
-    "--disable-eplb": "--no-enable-eplb",
-    "--disable-expert-parallel": "--no-enable-expert-parallel",
-    "--disable-flash-late-interaction": "--no-enable-flash-late-interaction",
-    "--disable-force-include-usage": "--no-enable-force-include-usage",
-    "--disable-log-deltas": "--no-enable-log-deltas",
-    "--disable-log-outputs": "--no-enable-log-outputs",
-    "--disable-lora": "--no-enable-lora",
-    "--disable-offline-docs": "--no-enable-offline-docs",
-    "--disable-per-request-metrics": "--no-enable-per-request-metrics",
-    "--disable-prefix-caching": "--no-enable-prefix-caching",
-    "--disable-prompt-embeds": "--no-enable-prompt-embeds",
-    "--disable-prompt-tokens-details": "--no-enable-prompt-tokens-details",
-    "--disable-request-id-headers": "--no-enable-request-id-headers",
-    "--disable-return-routed-experts": "--no-enable-return-routed-experts",
-    "--disable-scale-out": "--no-enable-scale-out",
-    "--disable-server-load-tracking": "--no-enable-server-load-tracking",
-    "--disable-sleep-mode": "--no-enable-sleep-mode",
-    "--disable-ssl-refresh": "--no-enable-ssl-refresh",
-    "--disable-tokenizer-info-endpoint": "--no-enable-tokenizer-info-endpoint",
-    "--enable-fastapi-docs": "--no-disable-fastapi-docs",
-    "--enable-hybrid-kv-cache-manager": "--no-disable-hybrid-kv-cache-manager",
-    "--enable-uvicorn-access-log": "--no-disable-uvicorn-access-log",
+    **{f"--disable-{name}": f"--no-enable-{name}" for name in _ENABLED.split()},
+    **{f"--enable-{name}": f"--no-disable-{name}" for name in _DISABLED.split()},
 }
 """Second long names of an option, and the opposite of a switch."""
 

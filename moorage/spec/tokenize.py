@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from json import JSONDecodeError, JSONDecoder
 
 from moorage.common.failures import Cause, Failure
+from moorage.common.printable import clipped
 
 CONTINUED = re.compile(r"\\\r?\n")
 JSON_START = re.compile(r"(?<=[=\s])[{\[]")
@@ -146,5 +147,4 @@ def _joined(words: Sequence[str]) -> list[str]:
 
 
 def _refused(entry: str, why: str) -> Failure:
-    shown = entry if len(entry) <= LONGEST_SHOWN else f"{entry[: LONGEST_SHOWN - 3]}..."
-    return Failure(Cause.BAD_SPEC, f"engine.args: {shown}: {why}")
+    return Failure(Cause.BAD_SPEC, f"engine.args: {clipped(entry, LONGEST_SHOWN)}: {why}")

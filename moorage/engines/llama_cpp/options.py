@@ -4,7 +4,7 @@ All options by build are in `schemas.json`.
 """
 
 from moorage.engines.llama_cpp.wheel import FIELDS
-from moorage.engines.schema.argument import RemovedOption, ReservedOption, Rules, Subset
+from moorage.engines.schema.argument import RemovedOption, Rules, Subset, reserved_options
 from moorage.spec import EngineName
 
 ALIASES: dict[str, tuple[str, ...]] = {
@@ -72,12 +72,8 @@ REFUSED: tuple[tuple[str, str, str], ...] = (
 Each option is listed under one name; its other names are refused as well.
 """
 
-OVERRIDING = {
-    "--spec-type": "speculative.method",
-    "--embedding": "mode",
-    "--reranking": "mode",
-}
-"""Options that override a field of the spec."""
+OVERRIDING = {"speculative.method": "--spec-type", "mode": "--embedding --reranking"}
+"""Options that override a field of the spec, by field."""
 
 RAM_OPTIONS = {
     "--cpu-moe -cmoe": "the experts",
@@ -94,14 +90,7 @@ RAM_OPTIONS = {
 RULES = Rules(
     title="llama-server",
     extracted_as=EngineName.LLAMA_CPP,
-    reserved={
-        **{name: ReservedOption(field=field) for name, field in OVERRIDING.items()},
-        **{
-            name: ReservedOption(field=field, refused=why)
-            for field, why, names in REFUSED
-            for name in names.split()
-        },
-    },
+    reserved=reserved_options(OVERRIDING, REFUSED),
     removed={
         name: RemovedOption(instead=f"Use `{instead}`")
         for name, instead in (

@@ -1,5 +1,6 @@
 """The arguments of an engine by version, and rules for arguments that schemas cannot express."""
 
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import cached_property
 from typing import Literal
@@ -117,6 +118,23 @@ class ReservedOption(Value):
     field: str
     refused: str = ""
     """Why the option is not allowed; empty = it is allowed."""
+
+
+def reserved_options(
+    overriding: Mapping[str, str], refused: Iterable[tuple[str, str, str]]
+) -> dict[str, ReservedOption]:
+    """Reserved options by their first name.
+
+    Args:
+        overriding: Options in one text that override a field of the spec, by field.
+        refused: The field in place of refused options (empty = none), the reason, the options.
+    """
+    rows = [*((field, "", names) for field, names in overriding.items()), *refused]
+    return {
+        name: ReservedOption(field=field, refused=why)
+        for field, why, names in rows
+        for name in names.split()
+    }
 
 
 class Subset(Value):

@@ -64,20 +64,16 @@ def check_arguments(
 def check_likely(
     engine: EngineSpec, rules: Rules, schemas: Sequence[Schema | None], every: Schemas
 ) -> None:
-    """Check `engine.args` while several versions are possible.
-
-    None among their schemas stands for an unknown version.
+    """Check `engine.args` while several versions are possible; None is an unknown version.
 
     Raises:
         Failure: `BAD_SPEC` with the mistakes for the first version, if no version accepts them.
     """
-    words = words_of(engine)
-    if not words:
-        return
-    possible = [None] if None in schemas or not schemas else schemas
-    mistakes = [judge(words, schema, rules, every)[0] for schema in possible]
-    if all(mistakes):
-        _require_none(mistakes[0])
+    if words := words_of(engine):
+        possible = [None] if None in schemas or not schemas else schemas
+        mistakes = [judge(words, schema, rules, every).problems for schema in possible]
+        if all(mistakes):
+            _require_none(mistakes[0])
 
 
 class Judgement(NamedTuple):
@@ -94,14 +90,9 @@ def judge(words: tuple[str, ...], schema: Schema | None, rules: Rules, every: Sc
     fields = _by_fields(reading, known, rules.reserved)
     if schema is None:
         return fields
-    stray = (
-        Problem(
-            option=word,
-            message="this word belongs to no option",
-            suggestion="Write it behind its option, or in quotes where it is part of a value.",
-        )
-        for word in reading.stray
-    )
+    message = "this word belongs to no option"
+    fix = "Write it behind its option, or in quotes where it is part of a value."
+    stray = (Problem(option=word, message=message, suggestion=fix) for word in reading.stray)
     unknown = (_unknown(one, schema, rules, every()) for one in reading.unknown[:MOST_UNKNOWN])
     absent = _absent(reading, schema, rules)
     problems = (*fields.problems, *absent, *reading.problems, *stray, *unknown)
@@ -201,9 +192,7 @@ def _deprecation_notes(reading: Reading, schema: Schema) -> list[str]:
 def likely_versions(engine: EngineSpec, default: str, installed: str | None) -> tuple[str, ...]:
     """Versions that may run by the spec, the likeliest first; empty = unknown.
 
-    Args:
-        default: Version whose image is used if the spec names none.
-        installed: Version installed on this machine; None = not installed.
+    The image of `default` is used if the spec names none; `installed` is on this machine.
     """
     if engine.version or engine.image:
         version = stated_version(engine)
@@ -238,11 +227,8 @@ def words_of(engine: EngineSpec) -> tuple[str, ...]:
 def _require_none(problems: Sequence[Problem]) -> None:
     if problems:
         suggestions = dict.fromkeys(p.suggestion for p in problems if p.suggestion)
-        raise Failure(
-            Cause.BAD_SPEC,
-            "\n".join(map(str, problems)),
-            suggestion=" ".join(suggestions) or None,
-        )
+        detail = "\n".join(map(str, problems))
+        raise Failure(Cause.BAD_SPEC, detail, suggestion=" ".join(suggestions) or None)
 
 
 def _unchecked(image: str, rules: Rules) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from moorage.common.printable import clipped
 from moorage.common.strict_json import JsonError, decode
 from moorage.common.values import Value
 from moorage.engines.schema.argument import Argument, Kind
@@ -20,23 +21,14 @@ MOST_SHOWN = 100
 
 
 class Problem(Value):
-    """One mistake.
-
-    Attributes:
-        option: The option with the mistake.
-        message: The mistake.
-        suggestion: What to write instead; empty = no suggestion.
-    """
+    """One mistake in the value of an option; the suggestion says what to write instead."""
 
     option: str
     message: str
     suggestion: str = ""
 
     def __str__(self) -> str:
-        option = (
-            self.option if len(self.option) <= MOST_SHOWN else f"{self.option[: MOST_SHOWN - 3]}..."
-        )
-        return f"engine.args: {option}: {self.message}"
+        return f"engine.args: {clipped(self.option, MOST_SHOWN)}: {self.message}"
 
 
 READABLE = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT])")
@@ -94,10 +86,6 @@ def readable(word: str) -> int:
     return int(_parsed(number, int, what)) * MULTIPLES[letter]
 
 
-def _readable_or_auto(word: str) -> int:
-    return -1 if word.strip().lower() == "auto" else readable(word)
-
-
 def _json(word: str) -> Any:
     try:
         return decode(word, WRITTEN)
@@ -112,10 +100,6 @@ def _object(word: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise NotAccepted(f"{_shown(word)} is not a JSON object")
     return value
-
-
-def _text_or_object(word: str) -> Any:
-    return _json(word) if OBJECT.fullmatch(word) else word
 
 
 def _adapter(word: str) -> Any:
@@ -135,10 +119,12 @@ CONVERSIONS: dict[Kind, Callable[[str], Any]] = {
     Kind.INTEGER: partial(_parsed, kind=int, what="a whole number"),
     Kind.NUMBER: partial(_parsed, kind=float, what="a number"),
     Kind.READABLE_INTEGER: readable,
-    Kind.READABLE_INTEGER_OR_AUTO: _readable_or_auto,
+    Kind.READABLE_INTEGER_OR_AUTO: (
+        lambda word: -1 if word.strip().lower() == "auto" else readable(word)
+    ),
     Kind.JSON: _json,
     Kind.OBJECT: _object,
-    Kind.TEXT_OR_OBJECT: _text_or_object,
+    Kind.TEXT_OR_OBJECT: lambda word: _json(word) if OBJECT.fullmatch(word) else word,
     Kind.ADAPTERS: _adapter,
 }
 

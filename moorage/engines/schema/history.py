@@ -56,11 +56,8 @@ def assumed_schema(version: str, schemas: Sequence[Schema]) -> Schema:
     """The arguments of all versions, for a version whose own are not known.
 
     Where versions describe an argument differently, the next newer one decides, because releases
-    seldom drop arguments; for an unknown version the newest.
-
-    Args:
-        version: The version; empty = unknown.
-        schemas: The schemas of all versions, the newest first.
+    seldom drop arguments; for an unknown version (empty) the newest. `schemas` are those of all
+    versions, the newest first.
     """
     newer = [one for one in schemas if version_key(one.version) > version_key(version)]
     older = [one for one in schemas if one not in newer]

@@ -13,9 +13,7 @@ from moorage.spec.tokenize import is_option
 def keywords(words: Sequence[str], schema: Schema) -> dict[str, Any]:
     """The values that an engine's own parser would read from words, by the name of the field.
 
-    Args:
-        words: Words of a command line; the last occurrence of an option counts.
-        schema: The arguments of the version.
+    The last occurrence of an option counts.
 
     Raises:
         Failure: `BAD_SPEC` for an unknown or abbreviated option, or an invalid value.

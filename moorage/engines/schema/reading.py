@@ -10,12 +10,12 @@ import argparse
 import json
 import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any, NoReturn
 
 from moorage.common.strict_json import JsonError, decode
 from moorage.common.values import Value
-from moorage.engines.schema.argument import Argument, Grammar, Kind, Schema
+from moorage.engines.schema.argument import Grammar, Schema
 from moorage.engines.schema.convert import NotAccepted, Problem, problem_of, readable
 from moorage.engines.schema.plain_words import plain_options, problems_of
 from moorage.spec.arguments import WRITTEN
@@ -86,7 +86,8 @@ def _gathered(words: Sequence[str]) -> list[str]:
         if name.endswith("+"):
             name, value = name[:-1], json.dumps(value.split(","))
         option, *keys = name.split(".")
-        _merge(objects.setdefault(option, {}), _nested(keys, _value(value)))
+        nested = reduce(lambda inner, key: {key: inner}, reversed(keys), _value(value))
+        _merge(objects.setdefault(option, {}), nested)
     for option, content in objects.items():
         kept += [option, json.dumps(content)]
     return kept
@@ -101,12 +102,6 @@ def _value(text: str) -> Any:
         return readable(text)
     except NotAccepted:
         return text
-
-
-def _nested(keys: Sequence[str], value: Any) -> dict[str, Any]:
-    for key in reversed(keys):
-        value = {key: value}
-    return value if isinstance(value, dict) else {}
 
 
 def _merge(into: dict[str, Any], more: dict[str, Any]) -> None:
@@ -129,9 +124,7 @@ class Reading(Value):
 
     Attributes:
         given: Recognised options, prefixes completed, in the user's order.
-        unknown: Options that the engine does not know.
         stray: Words that belong to no option.
-        problems: Other mistakes.
     """
 
     given: tuple[str, ...] = ()
@@ -231,21 +224,15 @@ def _missing(error: argparse.ArgumentError, schema: Schema) -> Problem:
     argument = next((schema.options[name] for name in names if name in schema.options), None)
     if argument is None:
         return Problem(option=error.argument_name or "", message=error.message)
-    if argument.kind in (Kind.SWITCH, Kind.HELP):
-        return Problem(
-            option=argument.name,
-            message="it is a switch and takes no value",
-            suggestion=_switch(argument),
-        )
+    if not argument.takes_value:
+        off = next((name for name in argument.options if name.startswith("--no-")), "")
+        fix = f"Write `{argument.name}`" + (f" or `{off}`." if off else ", or leave it out.")
+        message = "it is a switch and takes no value"
+        return Problem(option=argument.name, message=message, suggestion=fix)
     count = "its value is missing"
     if isinstance(argument.values, int):
         count = f"it needs {argument.values} values"
     return Problem(option=argument.name, message=count)
-
-
-def _switch(argument: Argument) -> str:
-    off = next((name for name in argument.options if name.startswith("--no-")), "")
-    return f"Write `{argument.name}`" + (f" or `{off}`." if off else ", or leave it out.")
 
 
 def _ambiguous(words: Iterable[str], schema: Schema) -> Problem | None:

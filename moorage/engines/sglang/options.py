@@ -1,6 +1,6 @@
 """SGLang's options: other names, and options that fields of the spec replace."""
 
-from moorage.engines.schema.argument import ReservedOption
+from moorage.engines.schema.argument import reserved_options
 from moorage.memory.static_part import FRACTION
 from moorage.spec.model import DraftMethod
 
@@ -48,35 +48,27 @@ PLAIN_HTTP = "moorage proves readiness over plain HTTP; what ends TLS stands in 
 SECRETS = "secrets never stand in arguments, and SGLang writes its keys into its log"
 COUNTED = "the claimed memory is counted with it"
 
-REFUSED: dict[str, tuple[str, tuple[str, ...]]] = {
-    "source": ("the model's directory is stated already", ("--model-path",)),
-    "port": (ADDRESS, ("--port", "--served-model-name", "--grpc-port", "--smg-grpc-mode")),
-    "hosts[].bind": (ADDRESS, ("--host",)),
-    "gateway": (PLAIN_HTTP, ("--ssl-keyfile", "--ssl-certfile")),
-    "gateway.callers": (SECRETS, ("--api-key", "--admin-api-key", "--ssl-keyfile-password")),
-    "placement": (MEETING, ("--nnodes", "--node-rank", "--dist-init-addr", "--base-gpu-id")),
-    "context": (COUNTED, ("--context-length",)),
-    "engine.args": ("moorage does not read that file", ("--config",)),
-}
-"""Refused options by the field that replaces them, with the reason."""
+REFUSED = (
+    ("source", "the model's directory is stated already", "--model-path"),
+    ("port", ADDRESS, "--port --served-model-name --grpc-port --smg-grpc-mode"),
+    ("hosts[].bind", ADDRESS, "--host"),
+    ("gateway", PLAIN_HTTP, "--ssl-keyfile --ssl-certfile"),
+    ("gateway.callers", SECRETS, "--api-key --admin-api-key --ssl-keyfile-password"),
+    ("placement", MEETING, "--nnodes --node-rank --dist-init-addr --base-gpu-id"),
+    ("context", COUNTED, "--context-length"),
+    ("engine.args", "moorage does not read that file", "--config"),
+)
+"""Refused options, with the field that replaces them and the reason."""
 
-OVERRIDING: dict[str, tuple[str, ...]] = {
-    "mode": (EMBEDDING,),
-    "placement.policy": (FRACTION,),
-    "lora": ("--enable-lora", "--lora-paths", "--max-loras-per-batch", "--max-lora-rank"),
-    "lora_updates": ("--lora-target-modules",),
-    "speculative": (ALGORITHM, "--speculative-draft-model-path"),
-    "trust_remote_code": ("--trust-remote-code",),
-    "revision": ("--revision",),
+OVERRIDING = {
+    "mode": EMBEDDING,
+    "placement.policy": FRACTION,
+    "lora": "--enable-lora --lora-paths --max-loras-per-batch --max-lora-rank",
+    "lora_updates": "--lora-target-modules",
+    "speculative": f"{ALGORITHM} --speculative-draft-model-path",
+    "trust_remote_code": "--trust-remote-code",
+    "revision": "--revision",
 }
 """Options that override a field of the spec, by field."""
 
-RESERVED_OPTIONS: dict[str, ReservedOption] = {
-    **{name: ReservedOption(field=field) for field, names in OVERRIDING.items() for name in names},
-    **{
-        name: ReservedOption(field=field, refused=why)
-        for field, (why, names) in REFUSED.items()
-        for name in names
-    },
-}
-"""Reserved options by their first name."""
+RESERVED_OPTIONS = reserved_options(OVERRIDING, REFUSED)

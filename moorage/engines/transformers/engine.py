@@ -10,22 +10,22 @@ from moorage.engines.command_line import port_flag, trust_flags
 from moorage.engines.flags import Flag, Variable, derived_flag, spec_flag, variable
 from moorage.engines.launch import Link
 from moorage.engines.request import MODELS_FOLDER, LaunchRequest
-from moorage.engines.schema.argument import ReservedOption, Rules
+from moorage.engines.schema.argument import Rules, reserved_options
 from moorage.placement.placement import CPU
 from moorage.spec import EngineName, Mode
 
 ADDRESS = "moorage decides how the engine is reached, and asks it there"
 THREAD = "SIGTERM would cut off requests in flight: it reaches a server only in the main thread"
 
-RESERVED_OPTIONS: dict[str, ReservedOption] = {
-    "--port": ReservedOption(field="port", refused=ADDRESS),
-    "--host": ReservedOption(field="hosts[].bind", refused=ADDRESS),
-    "--help": ReservedOption(field="", refused="the engine would print its help and end"),
-    "--non-blocking": ReservedOption(field="", refused=THREAD),
-    "--device": ReservedOption(field="placement"),
-    "--trust-remote-code": ReservedOption(field="trust_remote_code"),
-}
-"""Reserved options by their first name."""
+RESERVED_OPTIONS = reserved_options(
+    {"placement": "--device", "trust_remote_code": "--trust-remote-code"},
+    (
+        ("port", ADDRESS, "--port"),
+        ("hosts[].bind", ADDRESS, "--host"),
+        ("", "the engine would print its help and end", "--help"),
+        ("", THREAD, "--non-blocking"),
+    ),
+)
 
 
 class Transformers(Engine):

@@ -31,7 +31,7 @@ from moorage.images.catalogue import vllm_of
 from moorage.memory.estimates import CONTEXT
 from moorage.memory.need import Need
 from moorage.models.profile import ModelProfile
-from moorage.readiness.protocol import Phase, Probe, triton_request
+from moorage.readiness.protocol import Phase, Probe, question, triton_request
 from moorage.spec import EngineName, Mode, ModelSpec, ProbeSpec, TritonInstance
 from moorage.spec.keep_alive import keep_alive_seconds
 
@@ -238,21 +238,13 @@ class Triton(Vllm):
         path = own.path if own.path != ProbeSpec().path else "/v2/health/live"
         sampling = {"temperature": 0, "max_tokens": 1, "ignore_eos": True}
         asking, body = triton_request(spec.name, own.prompt, sampling)
-        question = Probe(
-            phase=Phase.ANSWERED,
-            deadline="warm_up_seconds",
-            method="POST",
-            path=asking,
-            body={**body, "return_num_output_tokens": True},
-            expects="generated",
-            name=spec.name,
-            patient=False,
-        )
+        body["return_num_output_tokens"] = True
+        asked = question(asking, body, spec.name, expects="generated")
         return (
             Probe(phase=Phase.LISTENING, deadline="load_seconds"),
             Probe(phase=Phase.HEALTHY, deadline="load_seconds", method="GET", path=path),
             Probe(phase=Phase.LISTED, deadline="load_seconds", method="GET", path=f"{model}/ready"),
-            *([question] if own.request else []),
+            *([asked] if own.request else []),
         )
 
     def _openai_probes(self, spec: ModelSpec, profile: ModelProfile) -> Iterator[Probe]:

@@ -70,12 +70,7 @@ RULES = Rules(
 
 
 def argument_refusal(spec: ModelSpec, version: str) -> Failure | None:
-    """Why the backend cannot load the model with the user's arguments.
-
-    Args:
-        spec: The user's spec.
-        version: The version of vLLM; empty = unknown.
-    """
+    """Why a version of vLLM (empty = unknown) cannot load the model with the user's arguments."""
     args = spec.engine.arguments
     for option, since in OLDER_SERVER_OPTIONS.items():
         if args.states(option) and not (since and at_least(version, since)):

@@ -36,8 +36,6 @@ def repository(
     """The files of a model's repository.
 
     Args:
-        name: The served name.
-        settings: The spec's settings for Triton.
         flags: vLLM's arguments, the user's last.
         adapters: The LoRA adapters, which Triton reads from a separate file.
         schema: The arguments of the version, for the types of their values.

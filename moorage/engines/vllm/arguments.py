@@ -1,5 +1,7 @@
 """vLLM's derived arguments, in their order on the command line."""
 
+from collections.abc import Iterator
+
 from moorage.common.versions import at_least
 from moorage.engines.base import Busy
 from moorage.engines.command_line import batch_flags, length_flags, trust_flags
@@ -17,29 +19,16 @@ from moorage.models.source import TEKKEN
 from moorage.placement.placement import CPU
 from moorage.spec import Mode
 
-GATES = (
-    (
-        "0.16.0",
-        default_flag(
-            "what scrapes the metrics would fill the log",
-            "--disable-access-log-for-endpoints",
-            "/metrics",
-        ),
-    ),
-    (
-        "0.9.0.1",
-        default_flag(
-            "answers say how much of the prompt came from the cache",
-            "--enable-prompt-tokens-details",
-        ),
-    ),
-)
-"""First version in which each flag works; the second had no effect before (vLLM PR 18149)."""
 
-
-def gated_flags(request: LaunchRequest) -> tuple[Flag, ...]:
+def gated_flags(request: LaunchRequest) -> Iterator[Flag]:
     """Flags of newer versions; none if the version is unknown."""
-    return tuple(flag for since, flag in GATES if at_least(version_of(request), since))
+    version = version_of(request)
+    if at_least(version, "0.16.0"):
+        reason = "what scrapes the metrics would fill the log"
+        yield default_flag(reason, "--disable-access-log-for-endpoints", "/metrics")
+    if at_least(version, "0.9.0.1"):  # it had no effect before (vLLM PR 18149)
+        reason = "answers say how much of the prompt came from the cache"
+        yield default_flag(reason, "--enable-prompt-tokens-details")
 
 
 OPTION = "--shutdown-timeout"
@@ -93,9 +82,8 @@ def claimed_flags(request: LaunchRequest) -> tuple[Flag, ...]:
 
 def eager_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     """`--enforce-eager` on CPU if the image lacks a compiler: vLLM would load and then exit."""
-    if request.image is None or request.seat.accelerator_type != CPU:
-        return ()
-    if COMPILER not in request.image.lacks:
+    on_cpu, image = request.seat.accelerator_type == CPU, request.image
+    if not on_cpu or image is None or COMPILER not in image.lacks:
         return ()
     return (derived_flag("the image's label says: no C++ compiler", "--enforce-eager"),)
 

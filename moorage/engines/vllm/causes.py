@@ -177,10 +177,7 @@ MODEL_CAUSES = (
         suggestion="{name} is no directory that the engine sees and may read: correct"
         " `engine.args` or `speculative`.",
     ),
-    LogCause(
-        pattern=r"Cannot access gated repo|GatedRepoError",
-        cause=Cause.SOURCE_GATED,
-    ),
+    LogCause(pattern=r"Cannot access gated repo|GatedRepoError", cause=Cause.SOURCE_GATED),
     LogCause(
         pattern=r"OfflineModeIsEnabled|outgoing traffic has been disabled|Cannot reach https?://"
         r"|couldn't connect to 'https?://",

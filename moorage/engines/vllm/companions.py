@@ -47,8 +47,7 @@ def adapter_flags(
         json.dumps({"name": one.name, "path": one.path, "base_model_name": base})
         for one in adapters
     ]
-    ranks = [item.rank or 0 for item in adapters] + ([updates.rank] if updates else [])
-    rank = max(ranks)
+    rank = max([one.rank or 0 for one in adapters] + ([updates.rank] if updates else []))
     why = f"the largest rank is {rank}"
     return (
         spec_flag("lora" if adapters else "lora_updates", "--enable-lora"),
@@ -93,10 +92,8 @@ UPDATING = "VLLM_ALLOW_RUNTIME_LORA_UPDATING"
 
 def update_variables(updates: AdapterUpdatesSpec | None) -> tuple[Variable, ...]:
     """The variable that opens the endpoints for loading and unloading adapters."""
-    if updates is None:
-        return ()
     reason = "lora_updates: adapters are loaded and unloaded while it serves"
-    return (variable(UPDATING, "1", reason, Origin.USER),)
+    return (variable(UPDATING, "1", reason, Origin.USER),) if updates else ()
 
 
 def memory_arguments(spec: ModelSpec, lora: LoraOptions | None) -> tuple[str, ...]:

@@ -149,8 +149,7 @@ def parallel_flags(request: LaunchRequest) -> tuple[Flag, ...]:
         return ()
     sizes = {TENSOR: seat.tensor, PIPELINE: seat.pipeline}
     if request.spans_hosts:
-        reason = _hosts(ranks_by_host(request))
-        return size_flags(reason, sizes)
+        return size_flags(_hosts(ranks_by_host(request)), sizes)
     reason = f"{seat.tensor * seat.pipeline} accelerators on this host"
     return size_flags(reason, {name: size for name, size in sizes.items() if size > 1})
 

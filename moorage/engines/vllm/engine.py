@@ -177,16 +177,12 @@ class Vllm(Engine):
 
     def written_words(self, request: LaunchRequest) -> tuple[tuple[str, ...], str]:
         """The user's arguments; without those of the server on a follower that has none."""
-        words, field = super().written_words(request)
-        if is_headless(request):
-            words = words_without_server(request.spec.engine.arguments)
-        return words, field
+        args = request.spec.engine.arguments
+        return words_without_server(args) if is_headless(request) else args.words, "engine.args"
 
     def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """Host, port and served name; a follower serves nothing itself."""
-        if not request.leads:
-            return ()
-        return named_server_flags(request)
+        return named_server_flags(request) if request.leads else ()
 
     def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
         """Variables for its loading, caches, hosts and adapters."""

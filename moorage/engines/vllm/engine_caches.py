@@ -15,6 +15,7 @@ from moorage.common.versions import at_least
 from moorage.engines.flags import Flag, Variable, spec_flag, variable
 from moorage.engines.launch import Mount
 from moorage.engines.request import LaunchRequest
+from moorage.engines.seat import claimed_accelerators
 from moorage.engines.vllm.launch_facts import version_of
 from moorage.memory.option_names import LMCACHE, LMCACHE_TYPES
 from moorage.placement.parallelism import Parallelism, stated_parallelism
@@ -48,7 +49,8 @@ def cache_folder(request: LaunchRequest) -> str:
     program = request.image.pinned if request.image else _program(request)
     # Files of one user may be unreadable for another.
     users = [] if engine.container.user is None else [engine.container.user]
-    key = _digits([program, *users, *sorted(_products(request))])
+    products = sorted({item.name for item in claimed_accelerators(request)})
+    key = _digits([program, *users, *products])
     words = ("vllm", version_of(request), seat.accelerator_type, key)
     return f"{request.caches}/{request.spec.name}/{'-'.join(word for word in words if word)}"
 
@@ -110,15 +112,6 @@ def _plans(request: LaunchRequest) -> bool:
 def _program(request: LaunchRequest) -> str:
     installed = request.host.program(EngineName.VLLM)
     return f"{installed.path} {installed.version}" if installed else ""
-
-
-def _products(request: LaunchRequest) -> set[str]:
-    seat = request.seat
-    return {
-        item.name
-        for item in request.host.accelerators
-        if item.type == seat.accelerator_type and item.index in seat.accelerators
-    }
 
 
 def _digits(parts: list[object]) -> str:

@@ -42,12 +42,12 @@ def ascend_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     )
 
 
-def ascend_variables(request: LaunchRequest) -> tuple[Variable, ...]:
+def ascend_variables(request: LaunchRequest) -> Iterator[Variable]:
     """Settings of Ascend's runtime."""
-    if request.seat.accelerator_type != CANN:
-        return ()
-    more = () if _is_310p(request) else ASCEND_VARIABLES_BUT_310P
-    return (*ASCEND_VARIABLES, *more)
+    if request.seat.accelerator_type == CANN:
+        yield from ASCEND_VARIABLES
+        if not _is_310p(request):
+            yield from ASCEND_VARIABLES_BUT_310P
 
 
 def _is_310p(request: LaunchRequest) -> bool:

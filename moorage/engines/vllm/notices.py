@@ -1,5 +1,7 @@
 """What vLLM refuses at its launch or warns of, in addition to the argument checks."""
 
+from collections.abc import Iterator
+
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB, human_bytes
 from moorage.engines.api_key import is_exposed, requires_key
@@ -38,20 +40,18 @@ def dev_mode_refusal(request: LaunchRequest) -> Failure | None:
     )
 
 
-def exposure_warnings(request: LaunchRequest) -> tuple[str, ...]:
+def exposure_warnings(request: LaunchRequest) -> Iterator[str]:
     """Warnings about development paths, and about a server without a key."""
-    warnings = []
     if _in_dev_mode(request):
-        warnings.append(
+        yield (
             f"{DEV_MODE}: everybody on {request.host.name} can put the engine to sleep and call its"
             " workers; its API key does not guard these paths"
         )
     if is_exposed(request) and not requires_key(request, API_KEY):
-        warnings.append(
+        yield (
             f"the engine answers everybody who reaches {request.host.bind} on"
             f" {request.host.name}; `secrets: {{{API_KEY}: NAME}}` makes it ask for a key"
         )
-    return tuple(warnings)
 
 
 def sound_warnings(request: LaunchRequest) -> tuple[str, ...]:

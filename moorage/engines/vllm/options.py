@@ -6,7 +6,7 @@ Sources: vLLM's pull requests 22138, 22779 (multi-step), 21470 (`--task`), 29326
 36216 (swap space), 49244 (partial prefills).
 """
 
-from moorage.engines.schema.argument import RemovedOption, ReservedOption
+from moorage.engines.schema.argument import RemovedOption, reserved_options
 
 ALIASES: dict[str, tuple[str, ...]] = {
     "--tensor-parallel-size": ("--tp",),
@@ -64,32 +64,22 @@ ONE_SERVER = "each replica answers for itself, and moorage gives every host its 
 PLAIN_HTTP = "moorage proves readiness over plain HTTP; what ends TLS stands in front of it"
 SECRETS = "secrets never stand in arguments: records, logs and processes show them"
 
-REFUSED_OPTIONS: dict[str, ReservedOption] = {
-    "--model": ReservedOption(field="source", refused="the model's directory is stated already"),
-    "--port": ReservedOption(field="port", refused=ADDRESS),
-    "--host": ReservedOption(field="hosts[].bind", refused=ADDRESS),
-    "--served-model-name": ReservedOption(field="name", refused=ADDRESS),
-    "--uds": ReservedOption(field="port", refused=ADDRESS),
-    "--grpc": ReservedOption(
-        field="readiness", refused="it serves no HTTP, so no probe could reach it"
-    ),
-    "--ssl-keyfile": ReservedOption(field="hosts[].bind", refused=PLAIN_HTTP),
-    "--ssl-certfile": ReservedOption(field="hosts[].bind", refused=PLAIN_HTTP),
-    "--api-key": ReservedOption(field="secrets: {VLLM_API_KEY: NAME}", refused=SECRETS),
-    "--hf-token": ReservedOption(field="secrets: {HF_TOKEN: NAME}", refused=SECRETS),
-    "--config": ReservedOption(
-        field="engine.args", refused="moorage does not read that file, and could not count with it"
-    ),
-    "--help": ReservedOption(field="", refused="the engine would print its help and end"),
-    **{
-        name: ReservedOption(field="placement", refused=ONE_SERVER)
-        for name in (
-            *("--headless", "--nnodes", "--node-rank", "--data-parallel-rank"),
-            *("--data-parallel-start-rank", "--data-parallel-external-lb"),
-            *("--data-parallel-hybrid-lb", "--data-parallel-multi-port-external-lb"),
-        )
-    },
-}
+REFUSED = (
+    ("source", "the model's directory is stated already", "--model"),
+    ("port", ADDRESS, "--port --uds"),
+    ("hosts[].bind", ADDRESS, "--host"),
+    ("name", ADDRESS, "--served-model-name"),
+    ("readiness", "it serves no HTTP, so no probe could reach it", "--grpc"),
+    ("hosts[].bind", PLAIN_HTTP, "--ssl-keyfile --ssl-certfile"),
+    ("secrets: {VLLM_API_KEY: NAME}", SECRETS, "--api-key"),
+    ("secrets: {HF_TOKEN: NAME}", SECRETS, "--hf-token"),
+    ("engine.args", "moorage does not read that file, and could not count with it", "--config"),
+    ("", "the engine would print its help and end", "--help"),
+    ("placement", ONE_SERVER, "--headless --nnodes --node-rank --data-parallel-rank"),
+    ("placement", ONE_SERVER, "--data-parallel-start-rank --data-parallel-external-lb"),
+    ("placement", ONE_SERVER, "--data-parallel-hybrid-lb --data-parallel-multi-port-external-lb"),
+)
+"""Refused options, with the field that replaces them and the reason."""
 
 RAM_OPTIONS = {
     "--cpu-offload-gb": "weights of each rank",
@@ -97,30 +87,19 @@ RAM_OPTIONS = {
 }
 """Options that keep bytes in RAM which the claim counts on the accelerators."""
 
-OPTIONS_OF_FIELDS: dict[str, tuple[str, ...]] = {
-    "context": ("--max-model-len",),
-    "mode": ("--runner", "--convert", "--task"),
-    "placement.accelerators": (
-        "--tensor-parallel-size",
-        "--pipeline-parallel-size",
-        "--data-parallel-size",
-    ),
-    "placement.policy": ("--gpu-memory-utilization", "--kv-cache-memory-bytes"),
-    "lora": ("--enable-lora", "--lora-modules", "--max-loras", "--max-lora-rank"),
-    "speculative": ("--speculative-config", "--spec-method", "--spec-model", "--spec-tokens"),
-    "extended_kv_cache": ("--kv-transfer-config",),
-    "trust_remote_code": ("--trust-remote-code",),
-    "revision": ("--revision",),
-    "source": ("--download-dir",),
+OVERRIDING = {
+    "context": "--max-model-len",
+    "mode": "--runner --convert --task",
+    "placement.accelerators": "--tensor-parallel-size --pipeline-parallel-size"
+    " --data-parallel-size",
+    "placement.policy": "--gpu-memory-utilization --kv-cache-memory-bytes",
+    "lora": "--enable-lora --lora-modules --max-loras --max-lora-rank",
+    "speculative": "--speculative-config --spec-method --spec-model --spec-tokens",
+    "extended_kv_cache": "--kv-transfer-config",
+    "trust_remote_code": "--trust-remote-code",
+    "revision": "--revision",
+    "source": "--download-dir",
 }
 """Options that override a field of the spec, by field."""
 
-RESERVED_OPTIONS: dict[str, ReservedOption] = {
-    **{
-        name: ReservedOption(field=field)
-        for field, names in OPTIONS_OF_FIELDS.items()
-        for name in names
-    },
-    **REFUSED_OPTIONS,
-}
-"""Options that fields of the spec replace, and refused options, by their first name."""
+RESERVED_OPTIONS = reserved_options(OVERRIDING, REFUSED)

@@ -50,6 +50,7 @@ def vllm_application(request: ApplicationRequest) -> ApplicationParts:
 
 def _derived(request: ApplicationRequest) -> tuple[Flag, ...]:
     spec, profile, seat = request.spec, request.profile, request.seat
+    hub, revision = request.model.source.startswith("hf://"), request.model.revision
     length = Flag(
         tokens=("--max-model-len", str(profile.context)),
         origin=profile.context_origin,
@@ -58,20 +59,14 @@ def _derived(request: ApplicationRequest) -> tuple[Flag, ...]:
     sizes = {TENSOR: seat.tensor, PIPELINE: seat.pipeline}
     why = f"{seat.tensor * seat.pipeline} accelerators for each replica"
     return (
-        *_revision(request),
+        # The nodes download the model themselves.
+        *([derived_flag("the commit that was resolved", "--revision", revision)] if hub else []),
         length,
         *(derived_flag(why, name, str(size)) for name, size in sizes.items() if size > 1),
         *speculative_flags(spec.speculative),
         *mode_flags(profile, request.arguments.version),
         *trust_flags(spec),
     )
-
-
-def _revision(request: ApplicationRequest) -> tuple[Flag, ...]:
-    """The resolved commit, because the nodes download the model themselves."""
-    if not request.model.source.startswith("hf://"):
-        return ()
-    return (derived_flag("the commit that was resolved", "--revision", request.model.revision),)
 
 
 def _deployment(request: ApplicationRequest) -> dict[str, Any]:

@@ -27,8 +27,7 @@ def remedy_for(failure: Failure, need: Need | None) -> Remedy | None:
     if {"seqs", "blocks"} <= failure.named.keys():
         return _states(failure.named["seqs"], failure.named["blocks"])
     limit = LENGTH_LIMITS.get(failure.cause)
-    reason = f"vLLM itself named it as the longest that {limit}"
-    return _length(failure.named, reason) if limit else None
+    return _length(failure.named, limit) if limit else None
 
 
 LENGTH_LIMITS = {
@@ -38,12 +37,13 @@ LENGTH_LIMITS = {
 """The limit of the length that vLLM names, by cause, as the end of a sentence."""
 
 
-def _length(named: Mapping[str, str], reason: str) -> Remedy | None:
+def _length(named: Mapping[str, str], limit: str) -> Remedy | None:
     if not {"asked", "length"} <= named.keys():
         return None
     asked, length = int(named["asked"]), int(named["length"])
     if not LEAST_TOKENS <= length < asked:
         return None
+    reason = f"vLLM itself named it as the longest that {limit}"
     return Remedy(
         option=LENGTH, before=str(asked), value=str(length), fields=("context",), reason=reason
     )

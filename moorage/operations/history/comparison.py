@@ -62,9 +62,8 @@ def _figures(release: Release) -> dict[str, float]:
     """Bytes, tokens and seconds by name; of several replicas, the slowest or largest figure."""
     measured = combine_measured(one.measured for one in release.measured)
     logged = measured.model_dump(exclude_none=True) if measured else {}
-    load = (
-        release.acceptance.figures.model_dump(include={*UNDER_LOAD}) if release.acceptance else {}
-    )
+    accepted = release.acceptance
+    load = accepted.figures.model_dump(include={*UNDER_LOAD}) if accepted else {}
     probes = (probe for one in release.readiness for probe in one.probes)
     healthy = (probe.seconds for probe in probes if probe.phase == Phase.HEALTHY)
     found: dict[str, float | None] = {
@@ -156,7 +155,7 @@ def _placed(placement: Placement | None) -> dict[str, str]:
     facts = {"engine": str(placement.engine), "policy": str(placement.policy)}
     for seat in placement.seats:
         name = f"r{seat.replica} {seat.role}"
-        position = sum(key.startswith(f"{name}") and key.endswith(": host") for key in facts)
+        position = sum(key.startswith(name) and key.endswith(": host") for key in facts)
         label = f"{name} {position}" if position else name
         facts |= {f"{label}: {what}": text for what, text in _seat(seat).items()}
     return facts
@@ -164,12 +163,11 @@ def _placed(placement: Placement | None) -> dict[str, str]:
 
 def _seat(seat: Seat) -> dict[str, str]:
     indexes = ", ".join(f"{seat.accelerator_type}:{index}" for index in seat.accelerators)
-    memory = ", ".join(map(human_bytes, seat.accelerator_bytes))
     facts = {
         "host": seat.host,
         "runtime": str(seat.runtime),
         "accelerators": indexes or "none",
-        "accelerator memory": memory,
+        "accelerator memory": ", ".join(map(human_bytes, seat.accelerator_bytes)),
         "RAM": human_bytes(seat.ram_bytes) if seat.ram_bytes else "",
         "cores": str(seat.cores or ""),
         "port": str(seat.port),

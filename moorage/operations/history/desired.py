@@ -72,10 +72,8 @@ def intents(
     Models deployed by hand or from other files are left alone.
 
     Args:
-        running: The serving and sleeping releases.
         dead: Ids of releases that are recorded as running but are not alive.
         owner: The set of files; empty = it owns nothing.
-        prune: Whether models that are no longer in the files are retired.
     """
     serving = {row.model: row for row in running}
     dropped = sorted(
@@ -85,11 +83,10 @@ def intents(
     )
     action = Action.RETIRE if prune else Action.LEFT
     note = "not in the files any more" + ("" if prune else "; `--prune` retires it")
-    retirements = (
-        Intent(model=model, action=action, release=serving[model].id, note=note)
-        for model in dropped
+    return (
+        *(Intent(model=one, action=action, release=serving[one].id, note=note) for one in dropped),
+        *(_intent(spec, serving.get(spec.name), dead) for spec in specs),
     )
-    return (*retirements, *(_intent(spec, serving.get(spec.name), dead) for spec in specs))
 
 
 def _intent(spec: ModelSpec, row: ReleaseRow | None, dead: Collection[str]) -> Intent:

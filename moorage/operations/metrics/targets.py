@@ -78,13 +78,7 @@ def _engine_targets(plan: LaunchPlan) -> Iterable[EngineTarget]:
 def target_groups(
     releases: Iterable[Deployed], gateways: Sequence[Gateway], exporter: str
 ) -> list[Group]:
-    """All targets in groups of the same labels.
-
-    Args:
-        releases: The serving releases.
-        gateways: The gateways whose metrics the exporter can read.
-        exporter: Address of the exporter, which serves the gateways' metrics.
-    """
+    """All targets in groups of the same labels; the exporter serves the gateways' metrics."""
     engines = [_engine_group(one, target) for one in releases for target in one.targets]
     return [*filter(None, engines), *(_gateway_group(one, exporter) for one in gateways)]
 

@@ -41,8 +41,6 @@ class Action(Value):
         model: Model whose lock is held during the action.
         state: State of the release in which alone the action is carried out.
         host: Host concerned; empty = several or none.
-        adopted: Workloads to add to the ledger.
-        dead: Names of the release's dead workloads.
         stray: Workload to remove from its `place`.
         spares: Whether a replica of the release serves, so that no repair may stop it first.
     """

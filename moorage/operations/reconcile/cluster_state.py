@@ -231,18 +231,17 @@ class ReleaseStatus:
         if not begun or not plan or not self.dead or self.silent:
             return ()
         lost = {one.replica for one in self.workloads if one.name in self.dead}
-        used = {
-            (one.host, device)
+        planned = [
+            (planned_workload(one), {(one.host, device) for device in one.devices})
             for one in plan.containers
-            if planned_workload(one).replica in lost
-            for device in one.devices
-        }
+        ]
+        used = set[tuple[str, str]]().union(*(own for one, own in planned if one.replica in lost))
         return tuple(
             one.name
-            for one in plan.containers
-            if planned_workload(one).replica not in lost
-            and used & {(one.host, device) for device in one.devices}
-            and (seen := self._observed(planned_workload(one)))
+            for one, own in planned
+            if one.replica not in lost
+            and used & own
+            and (seen := self._observed(one))
             and seen.since > begun - CLOCKS
         )
 

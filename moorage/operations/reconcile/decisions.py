@@ -62,7 +62,7 @@ def release_actions(status: ReleaseStatus) -> tuple[Action, ...]:
     if own.state == ReleaseState.ASLEEP:
         return _asleep(status)
     if not status.unreachable:
-        return _reachable(status)
+        return tuple(_reachable(status))
     action = _unreachable(status)
     return (action, *_restart_in_reach(status)) if action.kind == ActionKind.WAIT else (action,)
 
@@ -169,23 +169,22 @@ def _restart_in_reach(status: ReleaseStatus) -> tuple[Action, ...]:
     return (_restart(status, dead, _states(dead)),) if dead else ()
 
 
-def _reachable(status: ReleaseStatus) -> tuple[Action, ...]:
-    actions: tuple[Action, ...] = ()
+def _reachable(status: ReleaseStatus) -> Iterator[Action]:
     was_away = status.own.state == ReleaseState.UNREACHABLE
     if was_away:
-        actions = (_action(status, ActionKind.MARK_REACHABLE, "all its hosts answer again"),)
+        yield _action(status, ActionKind.MARK_REACHABLE, "all its hosts answer again")
         now = status.cluster.now
         running = replace(status.own, state=ReleaseState.RUNNING, updated_at=now)
         status = ReleaseStatus(status.cluster, running)
     if status.unlisted:
         names = ", ".join(one.name for one in status.unlisted)
         reason = f"{names} runs as planned, but not as the ledger has it"
-        adopt = _action(status, ActionKind.ADOPT, reason, adopted=status.unlisted)
-        actions = (*actions, adopt)
+        yield _action(status, ActionKind.ADOPT, reason, adopted=status.unlisted)
     # Nobody has probed it while a host was away, so its silence says nothing.
     if status.dead or (status.silent and not was_away):
-        return (*actions, _dead(status))
-    return (*actions, *_healthy(status))
+        yield _dead(status)
+    else:
+        yield from _healthy(status)
 
 
 def _dead(status: ReleaseStatus) -> Action:
@@ -202,9 +201,8 @@ def _dead(status: ReleaseStatus) -> Action:
         reason = f"{why}; {', '.join(loads)} still loads on the same accelerator"
         return _action(status, ActionKind.PROBE, reason, dead=tuple(status.dead))
     if when := status.delayed_until:
-        return _action(
-            status, ActionKind.WAIT, f"{why}; start {record.attempts + 1} not before {when}"
-        )
+        reason = f"{why}; start {record.attempts + 1} not before {when}"
+        return _action(status, ActionKind.WAIT, reason)
     if hosts := _drained(status):
         reason = f"{why}; the fleet avoids its place on {', '.join(hosts)}"
         return _action(status, ActionKind.REPLACE, reason)
@@ -273,25 +271,23 @@ def _avoided(status: ReleaseStatus) -> tuple[Avoided, ...]:
     return tuple(Avoided(host=host, reason=why) for host in sorted(hosts))
 
 
-def _healthy(status: ReleaseStatus) -> tuple[Action, ...]:
+def _healthy(status: ReleaseStatus) -> Iterator[Action]:
     """The actions for a release whose workloads all run."""
     record, now = status.record, status.cluster.now
     if record.started_at:
         reason = "it was started again, and has not answered yet"
-        return (_action(status, ActionKind.PROBE, reason),)
-    actions: list[Action] = []
+        yield _action(status, ActionKind.PROBE, reason)
+        return
     # What only failed to move was never started again; it is back since it was seen again.
     well = record.well_since if record.attempts else status.own.updated_at
     failed = record.attempts or record.elsewhere
     if failed and well and now - well >= timedelta(seconds=HEALTHY_SECONDS):
         reason = f"it has answered for {HEALTHY_SECONDS:g} s"
-        actions.append(_action(status, ActionKind.FORGET, reason))
+        yield _action(status, ActionKind.FORGET, reason)
     wait = timedelta(seconds=status.cluster.patience.probe_seconds)
     # An answer in the future is that of a clock which was ahead.
     if abs(now - (record.probed_at or status.own.updated_at)) >= wait:
-        reason = "its last answer is some time ago"
-        actions.append(_action(status, ActionKind.PROBE, reason))
-    return tuple(actions)
+        yield _action(status, ActionKind.PROBE, "its last answer is some time ago")
 
 
 ONGOING = frozenset({"stage", "lend", "keep"})

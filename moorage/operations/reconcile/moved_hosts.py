@@ -16,11 +16,8 @@ def moved_hosts(
 ) -> dict[str, str]:
     """The new address by name of each host that a fleet has at another machine than the ledger.
 
-    It is the same host if a container of ours is there: no two have the same id.
-
-    Args:
-        named: Address of each host in the fleet.
-        known: Address of each host in the ledger.
+    It is the same host if a container of ours is there: no two have the same id. `named` and
+    `known` are the addresses of hosts in the fleet and in the ledger.
     """
     ours = {(one.host, one.identity) for row in rows for one in row.workloads if one.identity}
     places = ((one.place, one.workloads) for one in observations)

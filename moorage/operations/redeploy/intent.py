@@ -71,9 +71,8 @@ def row_of(one: Redeployed) -> tuple[str, ...]:
 def summary(ended: Sequence[Redeployed]) -> str:
     """The number of each outcome, in one line."""
     counts = Counter(one.outcome for one in ended)
-    return ", ".join(f"{counts[kind]} {kind}" for kind in ModelOutcome if counts[kind]) or (
-        "there was nothing to do"
-    )
+    shown = ", ".join(f"{counts[kind]} {kind}" for kind in ModelOutcome if counts[kind])
+    return shown or "there was nothing to do"
 
 
 def is_failure(ended: Sequence[Redeployed]) -> bool:
@@ -114,7 +113,6 @@ class Intent(Value):
         applied_from: Set of files that it belongs to; a redeploy keeps it.
         why: The changes, or why it is deployed without any.
         takes_an_image: Whether the tag of its image has moved.
-        needs_approval: Whether a person has to approve the redeploy.
         changes: Digests of its drifts.
         failure: Outcome if its drifts could not be found; None = they were found.
     """
@@ -182,7 +180,6 @@ def intent_of(
     Args:
         spec: The spec from its file, else the recorded one.
         by_policy: Whether the model's policy decides; else any drift leads to a redeploy.
-        force: Whether to deploy even without changes.
         later: The model's later releases that have a record, newest first.
     """
     action, why = OnDrift.REDEPLOY if drifts else OnDrift.NEVER, summarize(drifts)

@@ -41,9 +41,8 @@ class Selection:
         found = {spec.name: spec for spec in specs}
         unknown = [name for name in self.names if not set(name) & set("*?[") and name not in found]
         if unknown:
-            raise Failure(
-                Cause.UNKNOWN_RELEASE, f"no model that runs or sleeps is named {', '.join(unknown)}"
-            )
+            detail = f"no model that runs or sleeps is named {', '.join(unknown)}"
+            raise Failure(Cause.UNKNOWN_RELEASE, detail)
         return tuple(
             spec
             for name, spec in sorted(found.items())

@@ -17,7 +17,7 @@ from moorage.adapters.engines.schema_store import SchemaStore, shipped_schemas
 from moorage.adapters.engines.schemas import check_early, check_placed
 from moorage.common.failures import Cause, Failure
 from moorage.engines.llama_cpp.engine import LlamaCpp
-from moorage.engines.llama_cpp.options import ALIASES, ENDS, OVERRIDING, REFUSED, RULES
+from moorage.engines.llama_cpp.options import ALIASES, ENDS, REFUSED, RULES
 from moorage.engines.llama_cpp.wheel import FIELDS
 from moorage.engines.registry import ENGINES
 from moorage.engines.schema.argument import Argument, Kind, Schema
@@ -198,9 +198,8 @@ def test_the_program_is_asked_for_its_arguments() -> None:
 
 def test_every_name_in_the_rules_is_one_of_a_build() -> None:
     known = {name for schema in EVERY() for name in schema.options}
-    names = {name for _, _, names in REFUSED for name in names.split()}
     others = {name for option, more in ALIASES.items() for name in (option, *more)}
-    assert (names | others | set(OVERRIDING) | set(FIELDS)) - known == set()
+    assert (set(RULES.reserved) | others | set(FIELDS)) - known == set()
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ LOG, DETAILS = "--disable-access-log-for-endpoints /metrics", "--enable-prompt-t
     ],
 )
 def test_a_flag_is_given_from_its_first_version_on(version: str, flags: str) -> None:
-    assert line(gated_flags(a_request(version=version))) == flags
+    assert line(tuple(gated_flags(a_request(version=version)))) == flags
 
 
 @pytest.mark.parametrize(
