@@ -18,10 +18,6 @@ from moorage.engines.launch import ContainerSpec, Isolation, Preparation
 from moorage.inventory.devices import device_kind
 from moorage.spec import NetworkMode, RestartPolicy
 
-SCRIPT_NAME = "moorage-prepare"
-NANO = 10**9
-"""Docker counts cores in billionths."""
-
 SECRETS_FILE = "/run/moorage/secrets"
 """Path in the container's own layer, which survives restarts, unlike a memory file system."""
 
@@ -59,7 +55,7 @@ def container_arguments(spec: ContainerSpec) -> dict[str, Any]:
         "device_requests": _device_requests(spec),
         "shm_size": spec.shm_bytes or None,
         "mem_limit": spec.memory_bytes or None,
-        "nano_cpus": spec.cores * NANO or None,
+        "nano_cpus": spec.cores * 10**9 or None,
         # Otherwise swap doubles the limit, and a container that outgrows its claim becomes slow.
         "memswap_limit": spec.memory_bytes or None,
         "working_dir": spec.working_directory or None,
@@ -83,7 +79,7 @@ def _prepared(spec: ContainerSpec) -> tuple[str, ...]:
         return spec.argv
     words = (spec.preparation or Preparation()).words
     script = files("moorage.engines").joinpath("prepare.sh").read_text()
-    return (SHELL, "-c", script, SCRIPT_NAME, *secrets, *words, *spec.argv)
+    return (SHELL, "-c", script, "moorage-prepare", *secrets, *words, *spec.argv)
 
 
 def _isolation(isolation: Isolation) -> dict[str, Any]:

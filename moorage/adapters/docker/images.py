@@ -19,7 +19,7 @@ from moorage.adapters.docker.errors import pull_failure
 from moorage.common.failures import Cause, Failure
 from moorage.engines.installed import ImageSize
 from moorage.images.image import LACKABLE, Image
-from moorage.inventory.access import Access, parse_access
+from moorage.inventory.access import parse_access
 from moorage.spec.image_reference import DEFAULT_TAG, familiar, parse_reference, repository
 
 if TYPE_CHECKING:
@@ -198,14 +198,7 @@ class DockerImages:
         login: dict[str, str] | None,
         seconds: float,
     ) -> None:
-        """Pull as `pull`.
-
-        Args:
-            login: Empty = without an account; None = with that of `docker login`.
-
-        Raises:
-            _NoLoginError: When that account cannot be read.
-        """
+        """Pull; an empty login means no account, None that of `docker login`."""
         layers: Layers = {}
         with daemon(self.address, PULL_TIMEOUT_SECONDS) as client:
             pulling = partial(
@@ -213,7 +206,9 @@ class DockerImages:
             )
             access = parse_access(self.address)
             try:
-                for event in follow(pulling, partial(_ping, access), seconds):
+                for event in follow(
+                    pulling, lambda: connect(access, ANSWER_SECONDS).ping(), seconds
+                ):
                     if "error" in event:
                         raise pull_failure(str(event["error"]), reference)
                     if _update_layers(layers, event):
@@ -255,10 +250,6 @@ class DockerImages:
 
 class _NoLoginError(Exception):
     """The account of `docker login` cannot be read: the helper that keeps it fails."""
-
-
-def _ping(access: Access) -> None:
-    connect(access, ANSWER_SECONDS).ping()
 
 
 def local_name(client: DockerClient, reference: str) -> str:

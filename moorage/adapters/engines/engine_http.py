@@ -34,9 +34,6 @@ LABEL = re.compile(r'(\w+)="([^"]*)"')
 MOST_SHOWN = 200
 """Characters shown of a transport error, which may quote the engine's answer."""
 
-DISCONNECTED = "Server disconnected"
-"""Start of httpx's message when a connection closes before an answer has begun."""
-
 LIST_SECONDS = 5.0
 LISTING = Probe(phase=Phase.LISTED, deadline="warm_up_seconds", method="GET", path="/v1/models")
 
@@ -282,7 +279,8 @@ async def _body(response: httpx.Response, most: int) -> bytes:
 def failure_of(error: Exception) -> NoAnswer:
     """Translate a transport error to a `NoAnswer`."""
     message = short(_reason(error), MOST_SHOWN)
-    if isinstance(error, httpx.ProtocolError) and not message.startswith(DISCONNECTED):
+    # httpx says so when a connection closes before an answer has begun.
+    if isinstance(error, httpx.ProtocolError) and not message.startswith("Server disconnected"):
         return Unusable(f"the answer is no HTTP: {message}")
     return Unreachable(message)
 

@@ -151,12 +151,10 @@ def _argument_version(engine: Engine, host: HostSnapshot, image: Image | None) -
 def _digests(host: HostSnapshot, image: Image) -> tuple[str, ...]:
     """Digests and local id of an image, as far as they are known before a pull."""
     stated = parse_reference(image.reference).digest
-    known = tuple(name for name in (stated, image.digest, image.identity) if name)
-    if known:
+    if known := tuple(filter(None, (stated, image.digest, image.identity))):
         return known
     try:
         there = DockerImages(host.address).find(image.reference)
-    except Failure:
-        # The step that needs the daemon reports that it does not answer.
+    except Failure:  # the step that needs the daemon reports that it does not answer
         return ()
     return (*there.digests, there.identity) if there else ()

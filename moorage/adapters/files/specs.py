@@ -158,26 +158,19 @@ def invalid_file(
 
 def validated_spec(content: dict[str, Any], path: Path | None = None) -> ModelSpec:
     """A spec from content that no file has yet; raises `InvalidFile` with every mistake."""
-    try:
-        return ModelSpec.model_validate(content)
-    except ValidationError as error:
-        problems = problems_of(error, ModelSpec, str(path or ""))
-        raise InvalidFile(Cause.BAD_SPEC, problems) from error
+    return _loaded(content, b"", ModelSpec, path, Cause.BAD_SPEC)
 
 
 def _loaded(
-    content: dict[str, Any], text: bytes, model: type[Model], path: Path, cause: Cause
+    content: dict[str, Any], text: bytes, model: type[Model], path: Path | None, cause: Cause
 ) -> Model:
-    """The content as a value; each mistake gets its place in the text."""
+    """The content as a value; each mistake gets its place in the text, if there is one."""
     try:
         return model.model_validate(content)
     except ValidationError as error:
-        found = places(text)
-        placed = [problem.placed(found) for problem in problems_of(error, model, str(path))]
+        found = places(text) if text else {}
+        placed = [problem.placed(found) for problem in problems_of(error, model, str(path or ""))]
         raise InvalidFile(cause, sorted(placed, key=Problem.position)) from error
-
-
-ENDINGS = (".yaml", ".yml")
 
 
 def load_specs(paths: Sequence[Path]) -> list[ModelSpec]:
@@ -222,7 +215,7 @@ def spec_files(folder: Path) -> list[Path]:
 
     Hidden files are none: editors and file systems leave `.#a.yaml` and `._a.yaml` next to a spec.
     """
-    inside = (one for one in sorted(folder.iterdir()) if one.suffix in ENDINGS)
+    inside = (one for one in sorted(folder.iterdir()) if one.suffix in (".yaml", ".yml"))
     return [one for one in inside if one.name not in OTHER_FILES and not one.name.startswith(".")]
 
 

@@ -49,7 +49,6 @@ TOOLKIT_CONFIGS = (
 )
 """Configurations of NVIDIA's container toolkit: the system's own, and that of Docker's snap."""
 
-MODES = ("cdi", "csv")
 MOST_CONFIG = 2**16
 PCI = Path("/sys/bus/pci/devices")
 TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
@@ -247,15 +246,15 @@ def refuses_device_requests(kernel: str) -> bool:
 
     Its mode `auto` means `csv` on a Jetson, and elsewhere one that takes them.
     """
-    return is_jetson(kernel) or any(_toolkit_mode(path) in MODES for path in TOOLKIT_CONFIGS)
+    modes = map(_toolkit_mode, TOOLKIT_CONFIGS)
+    return is_jetson(kernel) or any(mode in ("cdi", "csv") for mode in modes)
 
 
 def _toolkit_mode(path: Path) -> str:
     """The mode in a configuration of the toolkit; empty = it states none that can be read."""
-    with suppress(OSError, ValueError, Failure):
+    with suppress(OSError, ValueError, Failure, LookupError, TypeError):
         stated = tomllib.loads(read_whole(path, MOST_CONFIG).decode())
-        runtime = stated.get("nvidia-container-runtime")
-        return str(runtime.get("mode", "")) if isinstance(runtime, dict) else ""
+        return str(stated["nvidia-container-runtime"]["mode"])
     return ""
 
 
