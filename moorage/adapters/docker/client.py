@@ -155,7 +155,6 @@ def follow(
     Args:
         stream: Opens the stream. A daemon thread reads it, abandoned if the other side is lost.
         ask: Checks that the other side is alive, and raises otherwise.
-        seconds: How long the whole stream may take.
 
     Raises:
         BaseException: The exception of the stream, or the last one of `ask`.
@@ -182,12 +181,12 @@ def _next_event(
     while (left := until - time.monotonic()) > 0:
         with suppress(queue.Empty):
             return events.get(timeout=min(SILENCE_SECONDS, left))
-        misses_in_row += 1
         try:
             ask()
             misses_in_row = 0
         except Exception:
-            if misses_in_row >= MISSES:
+            misses_in_row += 1
+            if misses_in_row == MISSES:
                 raise
     raise TimeoutError
 

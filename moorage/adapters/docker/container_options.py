@@ -131,11 +131,10 @@ def deliver(container: Container, spec: ContainerSpec, secrets: Mapping[str, str
 
 
 def _deliver_secrets(container: Container, spec: ContainerSpec, secrets: Mapping[str, str]) -> None:
-    """Put the secrets of a container into it as a file.
+    """Put secrets into a file that only the engine's user can read.
 
     `docker inspect` would show secrets in the configuration to all users of the daemon, and from
-    there they would get into logs and tickets. Only the engine's user can read the file.
-    `prepare.sh` exports its values, and then replaces itself by the engine.
+    there they would get into logs and tickets. `prepare.sh` exports them and starts the engine.
     """
     values = {v.name: secrets[v.secret] for v in spec.environment if v.secret}
     if not values:

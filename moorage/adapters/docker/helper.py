@@ -162,7 +162,6 @@ def ensure_helper_image(host: HostSnapshot, reference: str, seconds: float) -> s
     """The reference of the helper's image on a host, with its digest if it has one.
 
     A present image is used without a request to the registry, because surveys are frequent.
-    A missing image is pulled like an engine's image.
 
     Args:
         seconds: How long to wait. A longer pull continues, and the next caller waits for it.

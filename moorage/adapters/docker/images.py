@@ -176,7 +176,6 @@ class DockerImages:
             on_progress: Called with the bytes done and the total known so far.
             credentials: Account of the registry; None = the account of `docker login`, if it can
                 be read.
-            seconds: How long it may take.
         """
         login = credentials.model_dump() if credentials else None
         try:
@@ -278,17 +277,17 @@ def _names(image: Mapping[str, Any]) -> frozenset[str]:
 def _update_layers(layers: Layers, event: dict[str, Any]) -> bool:
     """Process a daemon's progress event; returns whether it changed the numbers."""
     layer, status = event.get("id", ""), event.get("status", "")
-    detail = event.get("progressDetail") or {}
+    detail, (_, known) = event.get("progressDetail") or {}, layers.get(layer, (0, 0))
     if len(layers) >= MOST_LAYERS and layer not in layers:
         return False
     if status == "Downloading" and detail.get("total"):
-        left, whole = int(detail["total"]), layers.get(layer, (0, 0))[1]
-        whole = max(left, whole)
         # After an interruption the daemon counts the remaining bytes only.
+        left = int(detail["total"])
+        whole = max(left, known)
         layers[layer] = (whole - left + int(detail["current"]), whole)
         return True
     if status == "Download complete" and layer in layers:
-        layers[layer] = (layers[layer][1],) * 2
+        layers[layer] = (known, known)
         return True
     return False
 
@@ -304,10 +303,10 @@ def ensure_image(
 ) -> None:
     """Pull an image that the host lacks, from the first source that has it; call it in a thread.
 
-    A concurrent call for the same image and host waits for the pull, then finds the image.
+    A concurrent call for the same image and host waits for the pull, then finds the image. Its
+    digest, if known, selects the image, so that every host gets the same one.
 
     Args:
-        image: The image. Its digest, if known, selects it, so that every host gets the same image.
         locks: Folder that all flows of this machine share.
         sources: Its references, the preferred one first; several only if its digest is known.
         wait_seconds: How long to wait for the pull of another process, and each pull may take.

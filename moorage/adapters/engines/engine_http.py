@@ -246,28 +246,19 @@ def trust_for(url: str) -> ssl.SSLContext:
 
 
 async def _answer(question: Question, most: int) -> Answer:
-    trust = trust_for(question.url)
+    method, url, trust = question.method, question.url, trust_for(question.url)
+    options = question.content | {"params": question.parameters, "headers": question.headers}
     async with (
-        httpx.AsyncClient(
-            timeout=None, trust_env=False, verify=trust, follow_redirects=False
-        ) as client,
-        client.stream(
-            question.method,
-            question.url,
-            **question.content,
-            params=question.parameters,
-            headers=question.headers,
-        ) as response,
+        httpx.AsyncClient(timeout=None, trust_env=False, verify=trust) as client,
+        client.stream(method, url, follow_redirects=False, **options) as response,
     ):
         return Answer(response.status_code, await _body(response, most))
 
 
 async def _body(response: httpx.Response, most: int) -> bytes:
-    coding = response.headers.get("content-encoding", "identity")
+    coding = short(response.headers.get("content-encoding", "identity"), MOST_SHOWN)
     if coding.lower() not in ("", "identity"):
-        raise Unusable(
-            f"the answer is compressed ({short(coding, MOST_SHOWN)}), which was not requested"
-        )
+        raise Unusable(f"the answer is compressed ({coding}), which was not requested")
     found = bytearray()
     async for piece in response.aiter_raw():
         found += piece

@@ -40,7 +40,6 @@ WHOLE_FILE = "Correct the file; `moorage init NAME SOURCE` writes one to start f
 """Suggestion for a spec file that is wrong as a whole, not in a field."""
 
 POLICY_ADVICE = "Correct the policy file named above; `moorage explain policy` lists its fields."
-"""Suggestion for the one file that is a setting."""
 
 
 class InvalidFile(Failure):
@@ -104,11 +103,9 @@ def _unknown_avoided(fleet: Fleet, path: Path) -> Iterator[Problem]:
     names = [host.name for host in fleet.hosts]
     for at, one in enumerate(fleet.avoid):
         if one.host not in names:
-            message = (
-                f"found {one.host}, which is no host of this fleet; keep it under `hosts`, too."
-            )
+            why = f"found {one.host}, which is no host of this fleet; keep it under `hosts`, too."
             field, near = f"avoid[{at}].host", nearest_of(one.host, names)
-            yield Problem(file=str(path), path=field, found=one.host, message=message, nearest=near)
+            yield Problem(file=str(path), path=field, found=one.host, message=why, nearest=near)
 
 
 def _sources(content: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
@@ -192,10 +189,10 @@ def load_specs(paths: Sequence[Path]) -> list[ModelSpec]:
         except Failure as failure:
             missing[path] = failure
             continue
-        if spec.name in specs:
-            message = f"{spec.name} is served by {specs[spec.name][0]} already"
+        first, _ = specs.setdefault(spec.name, (path, spec))
+        if first != path:
+            message = f"{spec.name} is served by {first} already"
             problems.append(Problem(file=str(path), path="name", found=spec.name, message=message))
-        specs.setdefault(spec.name, (path, spec))
     if len(missing) == 1 and not problems:
         raise missing.popitem()[1]  # it names the files that are there
     problems += [Problem(file=str(path), path="", found="", message=NO_FILE) for path in missing]

@@ -110,7 +110,7 @@ def _reach_neighbours(diagnosis: HostDiagnosis, listening: Sequence[HostDiagnosi
         troubles = [str(trouble) for trouble in json.loads(output.splitlines()[-1])]
     except (Failure, *ERRORS) as error:
         troubles = [innermost_message(str(error))] * len(others)
-    names = [other.host.name for other in others]
+    names = (other.host.name for other in others)
     diagnosis.checks.append(judge_neighbours(dict(zip(names, troubles, strict=True))))
 
 

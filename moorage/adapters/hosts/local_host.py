@@ -66,8 +66,7 @@ def installed_program(engine: Engine) -> Program | None:
         return installed
     own = Path(sys.executable).parent / engine.program
     if own.exists():
-        needed = NEEDED_MODULES.get(engine.program, ())
-        if not all(importlib.util.find_spec(module) for module in needed):
+        if not all(map(importlib.util.find_spec, NEEDED_MODULES.get(engine.program, ()))):
             return None
         try:
             version = importlib.metadata.version(packages_of(engine.name).name)
@@ -82,8 +81,7 @@ def installed_program(engine: Engine) -> Program | None:
 def installed_programs(*, accelerated: bool = False) -> tuple[Program, ...]:
     """All engines that are installed on this machine.
 
-    Args:
-        accelerated: Whether it has accelerators, so that llama.cpp's wheel is asked for its own.
+    If it is `accelerated`, llama.cpp's wheel is asked on which devices it computes.
     """
     found = filter(None, map(installed_program, ENGINES.values()))
     return tuple(
@@ -178,11 +176,8 @@ def nvidia_accelerators() -> Found:
         links = groups_of(_linked_pairs([item.index for item in usable]))
     finally:
         pynvml.nvmlShutdown()
-    return Found(
-        accelerators=usable,
-        troubles=tuple(item for item in seen if isinstance(item, str)),
-        links=links,
-    )
+    troubles = tuple(item for item in seen if isinstance(item, str))
+    return Found(accelerators=usable, troubles=troubles, links=links)
 
 
 def _linked_pairs(indexes: Sequence[int]) -> Iterator[tuple[int, int]]:

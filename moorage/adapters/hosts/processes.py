@@ -51,11 +51,7 @@ T = TypeVar("T")
 
 
 class ProcessRuntime:
-    """Processes of this machine.
-
-    Args:
-        root: Folder with a folder for each workload: log, state, working directory.
-    """
+    """Processes of this machine. `root` has a folder for each: log, state, working directory."""
 
     def __init__(self, root: Path) -> None:
         self._root = root.absolute()

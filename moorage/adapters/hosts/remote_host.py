@@ -167,17 +167,16 @@ def _with_vendor(facts: HostFacts, probe: Callable[[Handed], HostFacts], vendor:
 
 
 def _with_silent_vendors(facts: HostFacts, info: dict[str, Any], lost: str = "") -> HostFacts:
-    """Add a trouble for present accelerators that report nothing; `lost` as in `_off_the_bus`."""
+    """Add a trouble for present accelerators that report nothing.
+
+    `lost` is why the probe with NVIDIA's GPUs failed; empty = it did not.
+    """
     trouble = silent_trouble(facts.vendors, facts) or _off_the_bus(facts, info, lost)
     return facts.with_trouble(trouble) if trouble else facts
 
 
 def _off_the_bus(facts: HostFacts, info: dict[str, Any], lost: str) -> str:
-    """The trouble of an NVIDIA GPU that the PCI bus does not show; empty = there is none.
-
-    Args:
-        lost: Why the probe with NVIDIA's GPUs failed; empty = it did not.
-    """
+    """The trouble of an NVIDIA GPU that the PCI bus does not show; empty = there is none."""
     if facts.accelerators or facts.troubles or NVIDIA in facts.vendors:
         return ""
     if is_jetson(_kernel(info)):

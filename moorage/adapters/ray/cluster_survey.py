@@ -95,18 +95,15 @@ def _serve(address: str, seen: ClusterSnapshot) -> Check:
     """Check that Serve answers; it listens only once it has an application."""
     from moorage.adapters.engines import engine_http  # noqa: PLC0415  (see above)
 
+    applications = counted(len(seen.applications), "application")
     try:
         with suppress(engine_http.Unusable):
             engine_http.ask_engine_now(engine_http.Question(address + ROUTES), SERVE_SECONDS)
     except (engine_http.Late, engine_http.Unreachable) as error:
         if not seen.applications:
-            return Check(
-                name="serve",
-                state="absent",
-                found=f"nothing answers at {address} yet: Serve starts with the first application",
-            )
-        applications = counted(len(seen.applications), "application")
+            found = f"nothing answers at {address} yet: Serve starts with the first application"
+            return Check(name="serve", state="absent", found=found)
         found = f"nothing answers at {address}, though {applications} run: {error}"
         fix = "`serve` has to be the address of Serve's proxy, reachable from here (port 8000)."
         return broken("serve", found, fix)
-    return fine("serve", f"{address}, {counted(len(seen.applications), 'application')}")
+    return fine("serve", f"{address}, {applications}")

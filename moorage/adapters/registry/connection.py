@@ -3,7 +3,7 @@
 import re
 import ssl
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -32,15 +32,8 @@ PARAMETER = re.compile(r'(\w+)=(?:"([^"]*)"|([^\s",]+))')
 MANIFEST_PATH = re.compile(r"/v2/(?P<name>.+)/manifests/")
 
 
-class Endpoint(NamedTuple):
-    """An address, and the TLS context that verifies its certificate."""
-
-    base: str
-    trust: ssl.SSLContext
-
-
-def endpoints(host: str, *, insecure: bool) -> tuple[Endpoint, ...]:
-    """Addresses of a registry (host and port, or `docker.io`), in the order to try them.
+def endpoints(host: str, *, insecure: bool) -> tuple[tuple[str, ...], ssl.SSLContext]:
+    """Addresses of a registry (host and port, or `docker.io`) to try in order, and its TLS context.
 
     Raises:
         Failure: `REGISTRY_UNTRUSTED` when a certificate of this machine for it cannot be read.
@@ -58,10 +51,10 @@ def endpoints(host: str, *, insecure: bool) -> tuple[Endpoint, ...]:
             except OSError as error:
                 detail = f"the certificates in {folder} cannot be read: {error}"
                 raise Failure(Cause.REGISTRY_UNTRUSTED, detail) from error
-        return (Endpoint(f"https://{address}", trust),)
+        return (f"https://{address}",), trust
     trust.check_hostname = False
     trust.verify_mode = ssl.CERT_NONE
-    return Endpoint(f"https://{address}", trust), Endpoint(f"http://{address}", trust)
+    return (f"https://{address}", f"http://{address}"), trust
 
 
 class Credentials(Value):

@@ -164,47 +164,34 @@ def _compare(image: Image, local: LocalImage, places: tuple[str, ...], host: Hos
     Raises:
         Failure: When the registry does not answer, or no longer has the tag of a pulled image.
     """
-    here = image.model_copy(update={"digest": "", "reason": f"{image.reason}{LOCAL}"})
     try:
         known = {"known": local.digests, "attempts": 1}
         found = _find(places, host.registries, host.architecture, **known)
     except Failure as failure:
-        if failure.cause is Cause.IMAGE_MISSING and not _is_from_registry(local, places, host):
-            return here
-        raise
+        if failure.cause is not Cause.IMAGE_MISSING or _is_from_registry(local, places, host):
+            raise
+        return image.model_copy(update={"digest": "", "reason": f"{image.reason}{LOCAL}"})
     if found.digest in local.digests:
         place = image.reference if image.reference in places else found.reference
         return image.model_copy(update={"reference": place, "digest": found.digest})
     if not _is_from_registry(local, places, host):
-        return here.model_copy(update={"reason": f"{image.reason}{OTHER}"})
-    return image.model_copy(
-        update={
-            "reference": found.reference,
-            "digest": found.digest,
-            "identity": "",
-            "lacks": (),
-            "reason": f"{image.reason}{MOVED}",
-        }
-    )
+        return image.model_copy(update={"digest": "", "reason": f"{image.reason}{OTHER}"})
+    moved = {"reference": found.reference, "digest": found.digest, "identity": "", "lacks": ()}
+    return image.model_copy(update={**moved, "reason": f"{image.reason}{MOVED}"})
 
 
 def _is_from_registry(local: LocalImage, places: tuple[str, ...], host: HostSnapshot) -> bool:
-    """Whether the host's image came from the registry: only such a tag can have moved.
-
-    Raises:
-        Failure: When the registry does not answer.
-    """
+    """Whether the host's image came from the registry: only such a tag can have moved."""
     if local.is_pulled:
         return True
     for digest in local.digests:
         named = tuple(f"{repository(place)}@{digest}" for place in places)
         try:
             _find(named, host.registries, host.architecture, known=local.digests, attempts=1)
+            return True
         except Failure as failure:
             if failure.cause not in UNKNOWN_THERE:
                 raise
-        else:
-            return True
     return False
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection
 from contextlib import suppress
+from ssl import SSLContext
 from typing import Any
 
 import httpx
@@ -16,7 +17,6 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_expo
 
 from moorage.adapters.registry.connection import (
     Credentials,
-    Endpoint,
     authorization,
     bounded_request,
     endpoints,
@@ -95,32 +95,31 @@ class RegistryClient:
         return tries(self._find, parse_reference(reference))
 
     def _find(self, reference: Reference) -> RegistryImage:
-        *first, last = endpoints(self.host, insecure=self._insecure)
+        (*first, last), trust = endpoints(self.host, insecure=self._insecure)
         try:
-            for endpoint in first:
+            for base in first:
                 with suppress(httpx.ConnectError):
-                    return self._find_at(endpoint, reference)
-            return self._find_at(last, reference)
+                    return self._find_at(base, trust, reference)
+            return self._find_at(last, trust, reference)
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             # The last two: the realm of a login is no address.
             raise self._unavailable(reference, str(error) or type(error).__name__) from error
 
-    def _find_at(self, endpoint: Endpoint, reference: Reference) -> RegistryImage:
-        with thread_deadline(ASK_SECONDS), self._client(endpoint) as client:
+    def _find_at(self, base: str, trust: SSLContext, reference: Reference) -> RegistryImage:
+        with thread_deadline(ASK_SECONDS), self._client(base, trust) as client:
             head = self._request(client, "HEAD", reference)
             digest = reference.digest or head.headers.get("docker-content-digest", "")
             kind = head.headers.get("content-type", "").partition(";")[0]
             if digest and (kind in MANIFESTS or digest in self._known):
                 return RegistryImage(reference=str(reference), digest=digest)
-            body = self._request(client, "GET", reference).content
-            return self._parse(body, digest, reference)
+            return self._parse(self._request(client, "GET", reference).content, digest, reference)
 
-    def _client(self, endpoint: Endpoint) -> httpx.Client:
+    def _client(self, base: str, trust: SSLContext) -> httpx.Client:
         client: httpx.Client = guarded_client(
             httpx,
-            Guard(endpoint.base),
-            verify=endpoint.trust,
-            base_url=endpoint.base,
+            Guard(base),
+            verify=trust,
+            base_url=base,
             timeout=TIMEOUT,
             headers={"Accept": ACCEPT, "Accept-Encoding": "identity"},
         )
