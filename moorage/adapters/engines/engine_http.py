@@ -1,7 +1,6 @@
 """HTTP client for engines: one deadline for the whole answer, a limit on its size, no redirects.
 
-An engine may be faulty or hostile. The deadline holds however slowly the engine sends, the limit
-however much it sends. Redirects, proxies, cookies and compressed answers are not used.
+An engine may be faulty or hostile. Proxies, cookies and compressed answers are not used.
 """
 
 import asyncio

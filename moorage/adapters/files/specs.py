@@ -277,7 +277,6 @@ def write_new(path: Path, text: str) -> None:
 def spec_text(spec: ModelSpec) -> str:
     """A spec as YAML that reads back as the same spec."""
     yaml = YAML()
-    yaml.default_flow_style = False
     yaml.width = 4096  # folding a line would change the text in some places
     content: dict[str, Any] = spec.model_dump(mode="json", exclude_defaults=True)
     stream = io.StringIO()

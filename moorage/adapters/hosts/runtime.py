@@ -84,20 +84,18 @@ def list_workloads(
         return tuple(_processes(settings).workloads(ledger, known))
     if place.runtime == RuntimeName.RAY:
         return tuple(_application(one, settings) for one in known)
-    from moorage.adapters.docker.container_states import list_own  # noqa: PLC0415  (see above)
+    from moorage.adapters.docker import container_states  # noqa: PLC0415  (see above)
 
-    return list_own(place.address, ledger)
+    return container_states.list_own(place.address, ledger)
 
 
 def observe_workloads(workloads: Sequence[Workload], settings: Settings) -> list[Observation]:
     """The states of workloads of one place; raises as the runtime's `observe`."""
     first = workloads[0]
     if first.runtime == RuntimeName.DOCKER:
-        from moorage.adapters.docker.container_states import (  # noqa: PLC0415  (see above)
-            observe_containers,
-        )
+        from moorage.adapters.docker import container_states  # noqa: PLC0415  (see above)
 
-        return observe_containers(first.address, workloads)
+        return container_states.observe_containers(first.address, workloads)
     runtime = runtime_for(first, settings)
     return [runtime.observe(one) for one in workloads]
 

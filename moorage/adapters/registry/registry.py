@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
 from ssl import SSLContext
 from typing import Any
 
@@ -50,10 +51,11 @@ MANIFESTS = (
 ACCEPT = ", ".join((*INDEXES, *MANIFESTS))
 
 
+@dataclass
 class RegistryClient:
     """One registry.
 
-    Args:
+    Attributes:
         host: Host and port; empty or `docker.io` = Docker Hub.
         insecure: Whether to skip the verification of its certificate and allow plain HTTP. A
             registry on this machine is always treated so.
@@ -62,20 +64,15 @@ class RegistryClient:
         attempts: Number of attempts when the registry cannot be reached.
     """
 
-    def __init__(
-        self,
-        host: str = "",
-        *,
-        credentials: Credentials | None = None,
-        insecure: bool = False,
-        known: Collection[str] = (),
-        attempts: int = ATTEMPTS,
-    ) -> None:
-        self.host = DOCKER_HUB if host in HUB_NAMES else host
-        self._insecure = insecure
-        self._known = known
-        self._credentials = credentials
-        self._attempts = attempts
+    host: str = ""
+    _: KW_ONLY
+    credentials: Credentials | None = None
+    insecure: bool = False
+    known: Collection[str] = ()
+    attempts: int = ATTEMPTS
+
+    def __post_init__(self) -> None:
+        self.host = DOCKER_HUB if self.host in HUB_NAMES else self.host
 
     def find(self, reference: str) -> RegistryImage:
         """Digest and platforms of a reference.
@@ -85,7 +82,7 @@ class RegistryClient:
                 `REGISTRY_RATE_LIMITED`, or `REGISTRY_UNAVAILABLE` after every attempt.
         """
         tries = Retrying(
-            stop=stop_after_attempt(self._attempts),
+            stop=stop_after_attempt(self.attempts),
             wait=wait_exponential(multiplier=0.2, max=2),
             retry=retry_if_exception(
                 lambda e: isinstance(e, Failure) and e.cause is Cause.REGISTRY_UNAVAILABLE
@@ -95,7 +92,7 @@ class RegistryClient:
         return tries(self._find, parse_reference(reference))
 
     def _find(self, reference: Reference) -> RegistryImage:
-        (*first, last), trust = endpoints(self.host, insecure=self._insecure)
+        (*first, last), trust = endpoints(self.host, insecure=self.insecure)
         try:
             for base in first:
                 with suppress(httpx.ConnectError):
@@ -110,7 +107,7 @@ class RegistryClient:
             head = self._request(client, "HEAD", reference)
             digest = reference.digest or head.headers.get("docker-content-digest", "")
             kind = head.headers.get("content-type", "").partition(";")[0]
-            if digest and (kind in MANIFESTS or digest in self._known):
+            if digest and (kind in MANIFESTS or digest in self.known):
                 return RegistryImage(reference=str(reference), digest=digest)
             return self._parse(self._request(client, "GET", reference).content, digest, reference)
 
@@ -142,7 +139,7 @@ class RegistryClient:
         url = f"/v2/{path}/manifests/{reference.wanted}"
         answer = bounded_request(client, method, url)
         if answer.status_code == 401:
-            value = authorization(client, answer, self._credentials)
+            value = authorization(client, answer, self.credentials)
             if value:
                 client.headers["Authorization"] = value
                 answer = bounded_request(client, method, url)
@@ -154,8 +151,8 @@ class RegistryClient:
         status = answer.status_code
         if status in (401, 403):
             who = (
-                f"refused the login of {self._credentials.username}"
-                if self._credentials
+                f"refused the login of {self.credentials.username}"
+                if self.credentials
                 else "asks for a login, and none is configured for it; it may have no such image"
             )
             return Failure(Cause.REGISTRY_UNAUTHORIZED, f"{reference}: {self.host} {who}")
