@@ -78,8 +78,6 @@ ERRORS = (
     ),
     *NETWORK_ERRORS,
 )
-"""Messages of `ssh`, with cause and remedy; the first match counts."""
-
 
 UNREADABLE_KEY = re.compile(r'^Load key "(?P<file>.*)": (?P<reason>.+)$', re.MULTILINE)
 """What `ssh` says of a key file that it cannot read. It then tries to log in without it."""

@@ -54,12 +54,6 @@ NO_HELPER = (
     "Install the program that `credsStore` or `credHelpers` names in ~/.docker/config.json of this"
     " machine, or remove that entry; or set an account under `registries.logins` in the fleet file."
 )
-CLASSIC_STORE = "overlay2"
-"""Usual storage driver of Docker's classic image store; no other store has one of this name."""
-
-LABEL_LACKS = "moorage.lacks"
-"""Label of an image: words of `LACKABLE` for its missing parts, separated by commas."""
-
 Layers = dict[str, tuple[int, int]]
 """Arrived and total bytes of each layer."""
 
@@ -70,7 +64,7 @@ class LocalImage(NamedTuple):
     Attributes:
         digests: Its digests in the repository of the reference.
         architecture: CPU architecture of the image, such as `amd64`; empty = unknown.
-        lacks: The words of `LACKABLE` in its label.
+        lacks: The words of `LACKABLE` in its label `moorage.lacks`.
         is_pulled: Whether its digests are a registry's. With containerd's image store, and in
             Podman, an image that was only built or loaded has digests too.
     """
@@ -150,13 +144,14 @@ class DockerImages:
         labels = (attributes.get("Config") or {}).get("Labels") or {}
         known = (entry.split("@", 1) for entry in attributes.get("RepoDigests") or ())
         digests = tuple(digest for name, digest in known if familiar(name) == own)
-        store = (attributes.get("GraphDriver") or {}).get("Name")
+        # The usual driver of Docker's classic image store; no other store has one of this name.
+        is_classic = (attributes.get("GraphDriver") or {}).get("Name") == "overlay2"
         return LocalImage(
             identity=str(attributes["Id"]),
             digests=digests,
             architecture=str(attributes.get("Architecture") or ""),
-            lacks=tuple(sorted(LACKABLE.intersection(labels.get(LABEL_LACKS, "").split(",")))),
-            is_pulled=bool(digests) and store == CLASSIC_STORE,
+            lacks=tuple(sorted(LACKABLE.intersection(labels.get("moorage.lacks", "").split(",")))),
+            is_pulled=bool(digests) and is_classic,
         )
 
     def pull(

@@ -127,7 +127,6 @@ def _known_to(engine: Engine, home: Path) -> tuple[SchemaStore, Schemas]:
 
 
 def _has_own_command(configured: EngineVersions, wanted: EngineSpec) -> bool:
-    """Whether the fleet configures its own entrypoint or command for the version."""
     found = configured.find(wanted.version or "")
     return found is not None and bool(found[1].entrypoint or found[1].run_command)
 

@@ -29,7 +29,6 @@ POLICY_FILE = "policy.yaml"
 """Name of the policy file next to the specs, in `deployments/`; without it the default applies."""
 
 OTHER_FILES = frozenset({FLEET_FILE, POLICY_FILE})
-"""Files next to specs that are not specs."""
 
 NO_FILE = "there is no such file"
 

@@ -49,7 +49,6 @@ TOOLKIT_CONFIGS = (
 )
 """Configurations of NVIDIA's container toolkit: the system's own, and that of Docker's snap."""
 
-MOST_CONFIG = 2**16
 PCI = Path("/sys/bus/pci/devices")
 TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 
@@ -248,7 +247,7 @@ def refuses_device_requests(kernel: str) -> bool:
 def _toolkit_mode(path: Path) -> str:
     """The mode in a configuration of the toolkit; empty = it states none that can be read."""
     with suppress(OSError, ValueError, Failure, LookupError, TypeError):
-        stated = tomllib.loads(read_whole(path, MOST_CONFIG).decode())
+        stated = tomllib.loads(read_whole(path, 2**16).decode())
         return str(stated["nvidia-container-runtime"]["mode"])
     return ""
 

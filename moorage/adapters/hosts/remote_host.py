@@ -33,8 +33,6 @@ PROBE_SECONDS = 30
 PULL_SECONDS = 10.0
 """How long a survey waits for the helper's image; staging waits for the whole pull."""
 
-AMD_TOOLS = {"amd-smi", "rocm-smi"}
-
 WITHOUT_GPUS = ("could not select device driver", "initialization error", "unresolvable CDI")
 """Messages of Docker and NVIDIA's toolkit on a host that has the toolkit, but no GPU or driver."""
 
@@ -126,7 +124,7 @@ def probe_host(probe: Callable[[Handed], HostFacts], info: dict[str, Any], gpus:
         return facts.model_copy(update={**dict(Found()), "needs_nvidia_runtime": by_runtime})
     for vendor in facts.vendors:
         # A probe with AMD's devices finds more only if the image has AMD's tools.
-        if vendor in HANDED and (vendor != AMD or AMD_TOOLS & set(facts.tools)):
+        if vendor in HANDED and (vendor != AMD or {"amd-smi", "rocm-smi"} & set(facts.tools)):
             facts = _with_vendor(facts, ask, vendor)
     return _with_silent_vendors(facts, info, lost)
 

@@ -16,7 +16,6 @@ ASK_SECONDS = 20.0
 PUT_SECONDS = 120.0
 """Time limit: the first application of a cluster waits until Serve itself has started."""
 
-MOST_NODES = 10_000
 SHOWN = 2000
 MOST_BYTES = 8 * MIB
 """Most bytes of an answer; each node of a large cluster takes about a KiB."""
@@ -60,7 +59,7 @@ class RayDashboard:
 
     def nodes(self) -> list[dict[str, float]]:
         """Resources of each node that is alive."""
-        parameters = {"detail": "true", "limit": str(MOST_NODES)}
+        parameters = {"detail": "true", "limit": "10000"}
         answer = self._json("/api/v0/nodes", parameters)
         try:
             nodes = answer["data"]["result"]["result"]

@@ -37,8 +37,6 @@ ASK_SECONDS = 30.0
 """Limit for all requests about one image, including the login."""
 
 ATTEMPTS = 3
-NO_HEAD = (405, 501)
-"""Statuses of registries that do not support HEAD."""
 
 INDEXES = (
     "application/vnd.oci.image.index.v1+json",
@@ -132,7 +130,7 @@ class RegistryClient:
         return RegistryImage(reference=str(reference), digest=digest or actual, platforms=built)
 
     def _request(self, client: httpx.Client, method: str, reference: Reference) -> httpx.Response:
-        """Answer about a manifest; an error if the registry does not support HEAD."""
+        """Answer about a manifest; 405 or 501 if the registry does not support HEAD."""
         # Docker Hub keeps its own images below `library`.
         official = self.host == DOCKER_HUB and "/" not in reference.path
         path = f"library/{reference.path}" if official else reference.path
@@ -143,7 +141,7 @@ class RegistryClient:
             if value:
                 client.headers["Authorization"] = value
                 answer = bounded_request(client, method, url)
-        if answer.is_success or (method == "HEAD" and answer.status_code in NO_HEAD):
+        if answer.is_success or (method == "HEAD" and answer.status_code in (405, 501)):
             return answer
         raise self._refusal(reference, answer)
 
