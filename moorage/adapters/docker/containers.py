@@ -167,9 +167,8 @@ def remove_volumes(client: docker.DockerClient, release: str, ledger: str) -> No
     """
     own = [f"{LABEL_RELEASE}={release}", f"{LABEL_LEDGER}={ledger}"]
     for volume in client.volumes.list(filters={"label": own}):
-        with suppress(NotFound):
-            try:
-                volume.remove()
-            except APIError as error:
-                if error.status_code != CONFLICT:
-                    raise
+        try:
+            volume.remove()
+        except APIError as error:
+            if error.status_code not in (HTTPStatus.NOT_FOUND, CONFLICT):
+                raise

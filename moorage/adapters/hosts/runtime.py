@@ -6,7 +6,7 @@ Each kind of runtime is imported at its first use: a command for a process needs
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -57,12 +57,11 @@ def _config_lock(address: str, settings: Settings) -> Iterator[None]:
     """Hold the lock of a cluster's config among all processes of this ledger."""
     from moorage.adapters.ledger import Ledger  # noqa: PLC0415  (see above)
 
-    ledger = Ledger(settings.ledger)
-    try:
-        with ledger.locks.holding(f"ray:{address}", wait_seconds=CONFIG_WAIT_SECONDS):
-            yield
-    finally:
-        ledger.close()
+    with (
+        closing(Ledger(settings.ledger)) as ledger,
+        ledger.locks.holding(f"ray:{address}", wait_seconds=CONFIG_WAIT_SECONDS),
+    ):
+        yield
 
 
 def other_listener(workload: Workload, settings: Settings) -> str:

@@ -73,16 +73,12 @@ def check_clusters(
     """Check every Ray cluster in parallel, without changes."""
     fix = "See whether the head of the cluster is overloaded."
     outcomes = map_parallel(_check_cluster, list(fleet.clusters.items()), CLUSTER_SECONDS, on_done)
-    checks = [
-        (broken_by("dashboard", outcome, CLUSTER_SECONDS, fix),)
-        if isinstance(outcome, Exception)
-        else outcome
-        for outcome in outcomes
-    ]
-    return tuple(
-        HostChecks(host=name, address=cluster.dashboard, checks=checked)
-        for (name, cluster), checked in zip(fleet.clusters.items(), checks, strict=True)
-    )
+    checked = []
+    for (name, cluster), outcome in zip(fleet.clusters.items(), outcomes, strict=True):
+        if isinstance(outcome, Exception):
+            outcome = (broken_by("dashboard", outcome, CLUSTER_SECONDS, fix),)
+        checked.append(HostChecks(host=name, address=cluster.dashboard, checks=outcome))
+    return tuple(checked)
 
 
 def _check_cluster(item: tuple[str, RayCluster]) -> tuple[Check, ...]:
