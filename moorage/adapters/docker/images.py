@@ -199,10 +199,9 @@ class DockerImages:
                 client.api.pull, reference, stream=True, decode=True, auth_config=login
             )
             access = parse_access(self.address)
+            events = follow(pulling, lambda: connect(access, ANSWER_SECONDS).ping(), seconds)
             try:
-                for event in follow(
-                    pulling, lambda: connect(access, ANSWER_SECONDS).ping(), seconds
-                ):
+                for event in events:
                     if "error" in event:
                         raise pull_failure(str(event["error"]), reference)
                     if _update_layers(layers, event):
