@@ -2,12 +2,9 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 
-from moorage.adapters.engines.engine_folders import (
-    install_adapter,
-    remove_empty_folder,
-    remove_unused_adapters,
-)
+from moorage.adapters.engines.engine_folders import install_adapter, remove_unused_adapters
 from moorage.adapters.engines.engine_http import ask, served_names
 from moorage.adapters.secrets import redact
 from moorage.adapters.system.threads import in_thread, run_uninterrupted, threaded
@@ -115,7 +112,8 @@ def tidy(model: str) -> None:
     rows = [row for row in (*own.in_states(KEPT), *failed) if row.model == model]
     remove_unused_adapters(folder, [pin for row in rows for pin in loaded(row)])
     if not rows:
-        remove_empty_folder(folder)
+        with suppress(OSError):  # it is not empty
+            folder.rmdir()
 
 
 async def _prove(release: Release, workload: Workload, name: str, key: str) -> str:

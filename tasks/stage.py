@@ -8,7 +8,7 @@ from pathlib import Path
 
 from moorage.adapters.docker.helper import PULL_SECONDS, ensure_helper_image
 from moorage.adapters.docker.images import DockerImages
-from moorage.adapters.engines.engine_folders import has_caches, make_remote_cache_folders
+from moorage.adapters.engines.engine_folders import make_remote_cache_folders
 from moorage.adapters.sources import mirrors_of, read_keys, source_for
 from moorage.adapters.system.os_errors import disk_failures
 from moorage.adapters.system.threads import in_thread
@@ -161,7 +161,7 @@ async def make_caches(plan: LaunchPlan, snapshot: FleetSnapshot) -> None:
     hosts = {
         spec.host
         for spec in plan.containers
-        if has_caches(spec) and parse_access(spec.address).is_remote
+        if any(mount.kept for mount in spec.mounts) and parse_access(spec.address).is_remote
     }
     await asyncio.gather(*(make_caches_on(host, plan, snapshot) for host in sorted(hosts)))
 

@@ -78,8 +78,6 @@ ERRORS = (
     ),
     *NETWORK_ERRORS,
 )
-"""Messages of `ssh`, with cause and remedy; the first match counts."""
-
 
 UNREADABLE_KEY = re.compile(r'^Load key "(?P<file>.*)": (?P<reason>.+)$', re.MULTILINE)
 """What `ssh` says of a key file that it cannot read. It then tries to log in without it."""
@@ -128,7 +126,9 @@ class Tunnel:
                     "`ssh` is not installed on this machine",
                     suggestion="Install the OpenSSH client.",
                 ) from None
-            self._errors = _Errors(process)
+            self._errors = bytearray()
+            self._reader = threading.Thread(target=self._read_errors, args=[process], daemon=True)
+            self._reader.start()
             late = _wait_for_shell(process, OPEN_SECONDS)
             if late is not None or not self.socket.is_socket():
                 output = self._end(process)
@@ -139,28 +139,16 @@ class Tunnel:
         """Kill `ssh`; returns the end of its errors."""
         with process:  # closes its streams, and waits
             process.kill()
-            return self._errors.last()
+            self._reader.join(END_SECONDS)
+            return self._errors.decode(errors="replace")
 
-
-class _Errors:
-    """The end of the errors of `ssh` and its host, read as they come: a full pipe would stop it."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def _read_errors(self, process: subprocess.Popen[bytes]) -> None:
+        """Keep the end of the errors of `ssh` and its host: a full pipe would stop it."""
         assert process.stderr
-        self._stream, self._kept = process.stderr, bytearray()
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
-
-    def last(self) -> str:
-        """The last of them, once `ssh` has been killed."""
-        self._thread.join(END_SECONDS)
-        return self._kept.decode(errors="replace")
-
-    def _read(self) -> None:
         with contextlib.suppress(OSError, ValueError):  # the tunnel was closed
-            while piece := self._stream.read(LONGEST_ERRORS):
-                self._kept += piece
-                del self._kept[:-LONGEST_ERRORS]
+            while piece := process.stderr.read(LONGEST_ERRORS):
+                self._errors += piece
+                del self._errors[:-LONGEST_ERRORS]
 
 
 class Tunnels:

@@ -35,12 +35,8 @@ DAEMON_ERRORS = (DockerException, requests.exceptions.RequestException)
 
 _OWN = threading.local()
 
-PODMAN = "Podman Engine"
 CONFLICT = 409
 """Status for a name, image or volume that is in use."""
-
-NAME_IN_USE = "already in use"
-"""Podman's message for a container's name. The status of its answer is an internal error."""
 
 SILENCE_SECONDS = 10.0
 """How long a stream may be silent before the other side is checked."""
@@ -137,7 +133,7 @@ def require_device_requests(client: docker.DockerClient, host: str) -> None:
     https://github.com/podman-container-tools/podman/issues/22645
     """
     components = client.version().get("Components") or ()
-    if any(component.get("Name") == PODMAN for component in components):
+    if any(component.get("Name") == "Podman Engine" for component in components):
         raise Failure(
             Cause.ACCELERATOR_RUNTIME_MISSING,
             f"Podman on {host} gives no NVIDIA accelerators through its Docker-compatible socket",
@@ -147,7 +143,8 @@ def require_device_requests(client: docker.DockerClient, host: str) -> None:
 
 def is_name_taken(error: APIError) -> bool:
     """Whether a container was refused because its name is in use."""
-    return error.status_code == CONFLICT or NAME_IN_USE in str(error.explanation)
+    # Podman calls it an internal error.
+    return error.status_code == CONFLICT or "already in use" in str(error.explanation)
 
 
 def follow(
@@ -158,7 +155,6 @@ def follow(
     Args:
         stream: Opens the stream. A daemon thread reads it, abandoned if the other side is lost.
         ask: Checks that the other side is alive, and raises otherwise.
-        seconds: How long the whole stream may take.
 
     Raises:
         BaseException: The exception of the stream, or the last one of `ask`.
@@ -185,12 +181,12 @@ def _next_event(
     while (left := until - time.monotonic()) > 0:
         with suppress(queue.Empty):
             return events.get(timeout=min(SILENCE_SECONDS, left))
-        misses_in_row += 1
         try:
             ask()
             misses_in_row = 0
         except Exception:
-            if misses_in_row >= MISSES:
+            misses_in_row += 1
+            if misses_in_row == MISSES:
                 raise
     raise TimeoutError
 

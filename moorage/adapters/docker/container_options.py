@@ -18,10 +18,6 @@ from moorage.engines.launch import ContainerSpec, Isolation, Preparation
 from moorage.inventory.devices import device_kind
 from moorage.spec import NetworkMode, RestartPolicy
 
-SCRIPT_NAME = "moorage-prepare"
-NANO = 10**9
-"""Docker counts cores in billionths."""
-
 SECRETS_FILE = "/run/moorage/secrets"
 """Path in the container's own layer, which survives restarts, unlike a memory file system."""
 
@@ -59,7 +55,7 @@ def container_arguments(spec: ContainerSpec) -> dict[str, Any]:
         "device_requests": _device_requests(spec),
         "shm_size": spec.shm_bytes or None,
         "mem_limit": spec.memory_bytes or None,
-        "nano_cpus": spec.cores * NANO or None,
+        "nano_cpus": spec.cores * 10**9 or None,
         # Otherwise swap doubles the limit, and a container that outgrows its claim becomes slow.
         "memswap_limit": spec.memory_bytes or None,
         "working_dir": spec.working_directory or None,
@@ -83,7 +79,7 @@ def _prepared(spec: ContainerSpec) -> tuple[str, ...]:
         return spec.argv
     words = (spec.preparation or Preparation()).words
     script = files("moorage.engines").joinpath("prepare.sh").read_text()
-    return (SHELL, "-c", script, SCRIPT_NAME, *secrets, *words, *spec.argv)
+    return (SHELL, "-c", script, "moorage-prepare", *secrets, *words, *spec.argv)
 
 
 def _isolation(isolation: Isolation) -> dict[str, Any]:
@@ -135,11 +131,10 @@ def deliver(container: Container, spec: ContainerSpec, secrets: Mapping[str, str
 
 
 def _deliver_secrets(container: Container, spec: ContainerSpec, secrets: Mapping[str, str]) -> None:
-    """Put the secrets of a container into it as a file.
+    """Put secrets into a file that only the engine's user can read.
 
     `docker inspect` would show secrets in the configuration to all users of the daemon, and from
-    there they would get into logs and tickets. Only the engine's user can read the file.
-    `prepare.sh` exports its values, and then replaces itself by the engine.
+    there they would get into logs and tickets. `prepare.sh` exports them and starts the engine.
     """
     values = {v.name: secrets[v.secret] for v in spec.environment if v.secret}
     if not values:

@@ -1,7 +1,7 @@
 """Containers as their daemon reports them: those of a ledger, and the states of workloads."""
 
 import json
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from http.client import HTTPConnection
 from typing import Any
@@ -109,12 +109,14 @@ def _ran_out_of_memory(daemon: HTTPConnection, container: dict[str, Any]) -> boo
     """Whether memory ran out although the daemon has not set `OOMKilled`.
 
     Docker never sets it when it hears of the end before it hears that memory ran out, as happens on
-    a busy host.
+    a busy host. The events of a kill that nobody asked the daemon for have an `oom`, or none and no
+    request. A daemon forgets old events: without the end, the request may be forgotten, too.
     """
     state = container["State"]
     if state["Status"] not in ENDED or state["ExitCode"] != KILLED:
         return False
-    return _show_lack_of_memory(_actions(daemon, container))
+    actions = _actions(daemon, container)
+    return "oom" in actions or ("die" in actions and "kill" not in actions)
 
 
 def _actions(daemon: HTTPConnection, container: dict[str, Any]) -> set[str]:
@@ -131,12 +133,3 @@ def _actions(daemon: HTTPConnection, container: dict[str, Any]) -> set[str]:
         return {decode(line, LIMITS).get("Action") for line in events.splitlines()}
     except (ValueError, KeyError, AttributeError):
         return set()
-
-
-def _show_lack_of_memory(actions: Set[str]) -> bool:
-    """Whether events of a killed container show that nobody asked the daemon to kill it.
-
-    They have an `oom`, or none and no request. A daemon forgets old events: without the end, the
-    request to kill may be forgotten, too.
-    """
-    return "oom" in actions or ("die" in actions and "kill" not in actions)

@@ -25,9 +25,6 @@ from moorage.inventory.access import parse_access
 RUN_TIMEOUT_SECONDS = 300
 REMOVAL_SECONDS = 60
 """Limit for a removal that another process has started."""
-IN_PROGRESS = "already in progress"
-BEING_REMOVED = frozenset({HTTPStatus.NOT_FOUND, CONFLICT})
-"""Statuses of requests about a container that another process removes, or has removed."""
 
 
 class DockerRuntime:
@@ -76,9 +73,9 @@ class DockerRuntime:
                 container = _find(client, workload)
                 return redact(log_of_container(container, tail)) if container else ""
             except APIError as error:
-                if error.status_code not in BEING_REMOVED:
+                if error.status_code not in (HTTPStatus.NOT_FOUND, CONFLICT):
                     raise
-                return ""
+                return ""  # another process removes it, or has removed it
 
     def stop(self, workload: Workload, grace_seconds: float) -> None:
         """Send SIGTERM, SIGKILL after the grace period, then remove. A foreign container stays."""
@@ -156,7 +153,7 @@ def remove_container(container: Container) -> None:
     try:
         container.remove(force=True, v=True)
     except APIError as error:
-        if IN_PROGRESS not in str(error.explanation):
+        if "already in progress" not in str(error.explanation):
             raise
         with suppress(NotFound):
             container.wait(condition="removed", timeout=REMOVAL_SECONDS)
@@ -170,9 +167,8 @@ def remove_volumes(client: docker.DockerClient, release: str, ledger: str) -> No
     """
     own = [f"{LABEL_RELEASE}={release}", f"{LABEL_LEDGER}={ledger}"]
     for volume in client.volumes.list(filters={"label": own}):
-        with suppress(NotFound):
-            try:
-                volume.remove()
-            except APIError as error:
-                if error.status_code != CONFLICT:
-                    raise
+        try:
+            volume.remove()
+        except APIError as error:
+            if error.status_code not in (HTTPStatus.NOT_FOUND, CONFLICT):
+                raise

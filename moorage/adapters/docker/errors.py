@@ -40,7 +40,6 @@ START_ERRORS: tuple[ErrorText, ...] = (
     ErrorText("executable file not found", Cause.PROGRAM_MISSING),
     ErrorText("no such file or directory", Cause.PROGRAM_MISSING),
 )
-"""Texts of the daemon when a start fails; the first match counts."""
 
 REFUSED_REQUEST = "invoking the NVIDIA Container Runtime Hook directly"
 """Message of NVIDIA's toolkit in the modes `csv` (Jetson) and `cdi`, which take no device request:
@@ -90,7 +89,6 @@ REACH_ERRORS = (
     ErrorText("no space left on device", Cause.DISK_FULL),
     *NETWORK_ERRORS,
 )
-"""Texts of a daemon that cannot be reached or refuses a request, with their causes."""
 
 DOCKER_DISK = (
     "Free some space where Docker keeps its images: `docker system df` shows what is used."
@@ -117,7 +115,6 @@ PULL_ERRORS = (
     ErrorText("invalid reference", Cause.IMAGE_MISSING),
     ErrorText("must be lowercase", Cause.IMAGE_MISSING),
 )
-"""Messages of a daemon about a failed pull; the first match counts."""
 
 
 def start_failure(error: APIError, spec: ContainerSpec) -> Failure:

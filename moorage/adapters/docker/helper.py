@@ -75,7 +75,9 @@ def run_helper(access: Access, job: HelperJob) -> str:
     except ImageNotFound as error:
         raise Failure(Cause.IMAGE_MISSING, f"{job.image} is not on the host") from error
     try:
-        return _run_to_end(container, job.seconds)
+        container.start()
+        code = _exit_code(container, job.seconds)
+        output = log_of_container(container, whole_lines=True)
     except APIError as error:
         lacking = job.handed != NOTHING
         cause = Cause.ACCELERATOR_RUNTIME_MISSING if lacking else Cause.RUNTIME_UNAVAILABLE
@@ -84,6 +86,10 @@ def run_helper(access: Access, job: HelperJob) -> str:
         # A leftover container is removed later by its label. Only its output matters here.
         with contextlib.suppress(*DAEMON_ERRORS):
             container.remove(force=True)
+    if code:
+        detail = f"{container.name} ended with {code}: {output[-500:]}"
+        raise Failure(Cause.RUNTIME_UNAVAILABLE, detail)
+    return output
 
 
 def start_with_input(container: Container, line: str) -> None:
@@ -135,17 +141,6 @@ def _arguments(job: HelperJob) -> dict[str, Any]:
     }
 
 
-def _run_to_end(container: Container, seconds: int) -> str:
-    container.start()
-    code = _exit_code(container, seconds)
-    output = log_of_container(container, whole_lines=True)
-    if code:
-        raise Failure(
-            Cause.RUNTIME_UNAVAILABLE, f"{container.name} ended with {code}: {output[-500:]}"
-        )
-    return output
-
-
 def _exit_code(container: Container, seconds: float) -> int:
     """Wait for the container's exit in short requests, so that a lost daemon is noticed.
 
@@ -167,7 +162,6 @@ def ensure_helper_image(host: HostSnapshot, reference: str, seconds: float) -> s
     """The reference of the helper's image on a host, with its digest if it has one.
 
     A present image is used without a request to the registry, because surveys are frequent.
-    A missing image is pulled like an engine's image.
 
     Args:
         seconds: How long to wait. A longer pull continues, and the next caller waits for it.

@@ -19,7 +19,7 @@ from moorage.adapters.docker.errors import pull_failure
 from moorage.common.failures import Cause, Failure
 from moorage.engines.installed import ImageSize
 from moorage.images.image import LACKABLE, Image
-from moorage.inventory.access import Access, parse_access
+from moorage.inventory.access import parse_access
 from moorage.spec.image_reference import DEFAULT_TAG, familiar, parse_reference, repository
 
 if TYPE_CHECKING:
@@ -54,12 +54,6 @@ NO_HELPER = (
     "Install the program that `credsStore` or `credHelpers` names in ~/.docker/config.json of this"
     " machine, or remove that entry; or set an account under `registries.logins` in the fleet file."
 )
-CLASSIC_STORE = "overlay2"
-"""Usual storage driver of Docker's classic image store; no other store has one of this name."""
-
-LABEL_LACKS = "moorage.lacks"
-"""Label of an image: words of `LACKABLE` for its missing parts, separated by commas."""
-
 Layers = dict[str, tuple[int, int]]
 """Arrived and total bytes of each layer."""
 
@@ -70,7 +64,7 @@ class LocalImage(NamedTuple):
     Attributes:
         digests: Its digests in the repository of the reference.
         architecture: CPU architecture of the image, such as `amd64`; empty = unknown.
-        lacks: The words of `LACKABLE` in its label.
+        lacks: The words of `LACKABLE` in its label `moorage.lacks`.
         is_pulled: Whether its digests are a registry's. With containerd's image store, and in
             Podman, an image that was only built or loaded has digests too.
     """
@@ -150,13 +144,14 @@ class DockerImages:
         labels = (attributes.get("Config") or {}).get("Labels") or {}
         known = (entry.split("@", 1) for entry in attributes.get("RepoDigests") or ())
         digests = tuple(digest for name, digest in known if familiar(name) == own)
-        store = (attributes.get("GraphDriver") or {}).get("Name")
+        # The usual driver of Docker's classic image store; no other store has one of this name.
+        is_classic = (attributes.get("GraphDriver") or {}).get("Name") == "overlay2"
         return LocalImage(
             identity=str(attributes["Id"]),
             digests=digests,
             architecture=str(attributes.get("Architecture") or ""),
-            lacks=tuple(sorted(LACKABLE.intersection(labels.get(LABEL_LACKS, "").split(",")))),
-            is_pulled=bool(digests) and store == CLASSIC_STORE,
+            lacks=tuple(sorted(LACKABLE.intersection(labels.get("moorage.lacks", "").split(",")))),
+            is_pulled=bool(digests) and is_classic,
         )
 
     def pull(
@@ -176,7 +171,6 @@ class DockerImages:
             on_progress: Called with the bytes done and the total known so far.
             credentials: Account of the registry; None = the account of `docker login`, if it can
                 be read.
-            seconds: How long it may take.
         """
         login = credentials.model_dump() if credentials else None
         try:
@@ -198,22 +192,16 @@ class DockerImages:
         login: dict[str, str] | None,
         seconds: float,
     ) -> None:
-        """Pull as `pull`.
-
-        Args:
-            login: Empty = without an account; None = with that of `docker login`.
-
-        Raises:
-            _NoLoginError: When that account cannot be read.
-        """
+        """Pull; an empty login means no account, None that of `docker login`."""
         layers: Layers = {}
         with daemon(self.address, PULL_TIMEOUT_SECONDS) as client:
             pulling = partial(
                 client.api.pull, reference, stream=True, decode=True, auth_config=login
             )
             access = parse_access(self.address)
+            events = follow(pulling, lambda: connect(access, ANSWER_SECONDS).ping(), seconds)
             try:
-                for event in follow(pulling, partial(_ping, access), seconds):
+                for event in events:
                     if "error" in event:
                         raise pull_failure(str(event["error"]), reference)
                     if _update_layers(layers, event):
@@ -257,10 +245,6 @@ class _NoLoginError(Exception):
     """The account of `docker login` cannot be read: the helper that keeps it fails."""
 
 
-def _ping(access: Access) -> None:
-    connect(access, ANSWER_SECONDS).ping()
-
-
 def local_name(client: DockerClient, reference: str) -> str:
     """The name by which a daemon knows an image; it may be pulled from another registry.
 
@@ -287,17 +271,17 @@ def _names(image: Mapping[str, Any]) -> frozenset[str]:
 def _update_layers(layers: Layers, event: dict[str, Any]) -> bool:
     """Process a daemon's progress event; returns whether it changed the numbers."""
     layer, status = event.get("id", ""), event.get("status", "")
-    detail = event.get("progressDetail") or {}
+    detail, (_, known) = event.get("progressDetail") or {}, layers.get(layer, (0, 0))
     if len(layers) >= MOST_LAYERS and layer not in layers:
         return False
     if status == "Downloading" and detail.get("total"):
-        left, whole = int(detail["total"]), layers.get(layer, (0, 0))[1]
-        whole = max(left, whole)
         # After an interruption the daemon counts the remaining bytes only.
+        left = int(detail["total"])
+        whole = max(left, known)
         layers[layer] = (whole - left + int(detail["current"]), whole)
         return True
     if status == "Download complete" and layer in layers:
-        layers[layer] = (layers[layer][1],) * 2
+        layers[layer] = (known, known)
         return True
     return False
 
@@ -313,10 +297,10 @@ def ensure_image(
 ) -> None:
     """Pull an image that the host lacks, from the first source that has it; call it in a thread.
 
-    A concurrent call for the same image and host waits for the pull, then finds the image.
+    A concurrent call for the same image and host waits for the pull, then finds the image. Its
+    digest, if known, selects the image, so that every host gets the same one.
 
     Args:
-        image: The image. Its digest, if known, selects it, so that every host gets the same image.
         locks: Folder that all flows of this machine share.
         sources: Its references, the preferred one first; several only if its digest is known.
         wait_seconds: How long to wait for the pull of another process, and each pull may take.

@@ -3,7 +3,6 @@
 import shutil
 import stat
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import suppress
 from itertools import chain
 from pathlib import Path, PurePosixPath
 
@@ -53,11 +52,6 @@ def make_cache_folders(spec: ContainerSpec) -> None:
             raise unwritten(path, error) from error
 
 
-def has_caches(spec: ContainerSpec) -> bool:
-    """Whether a container has cache folders."""
-    return any(mount.kept for mount in spec.mounts)
-
-
 def make_remote_cache_folders(host: HostSnapshot, specs: Iterable[ContainerSpec]) -> None:
     """Create the cache folders in the store of a remote host, with a helper container.
 
@@ -65,9 +59,8 @@ def make_remote_cache_folders(host: HostSnapshot, specs: Iterable[ContainerSpec]
         Failure: `STORE_UNWRITABLE`, or `RUNTIME_UNAVAILABLE` when the host does not answer.
     """
     access = parse_access(host.address)
-    folders = dict(chain.from_iterable(map(_folders, specs)))
     words: list[str] = []
-    for path, mode in folders.items():
+    for path, mode in dict(chain.from_iterable(map(_folders, specs))).items():
         words += (f"{STORE}/{PurePosixPath(path).relative_to(host.store)}", f"{mode:o}")
     job = HelperJob(
         host.helper_image,
@@ -131,12 +124,6 @@ def install_adapter(adapter: ResolvedModel, pin: Pin, folder: Path) -> Path:
             verify(partial / file.name, file)
         partial.rename(place)
     return place
-
-
-def remove_empty_folder(folder: Path) -> None:
-    """Remove the folder itself if it is empty. No container may still mount it."""
-    with suppress(OSError):
-        folder.rmdir()
 
 
 def remove_unused_adapters(folder: Path, loaded: Collection[Pin]) -> None:

@@ -1,7 +1,6 @@
 """HTTP client for engines: one deadline for the whole answer, a limit on its size, no redirects.
 
-An engine may be faulty or hostile. The deadline holds however slowly the engine sends, the limit
-however much it sends. Redirects, proxies, cookies and compressed answers are not used.
+An engine may be faulty or hostile. Proxies, cookies and compressed answers are not used.
 """
 
 import asyncio
@@ -33,9 +32,6 @@ LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 MOST_SHOWN = 200
 """Characters shown of a transport error, which may quote the engine's answer."""
-
-DISCONNECTED = "Server disconnected"
-"""Start of httpx's message when a connection closes before an answer has begun."""
 
 LIST_SECONDS = 5.0
 LISTING = Probe(phase=Phase.LISTED, deadline="warm_up_seconds", method="GET", path="/v1/models")
@@ -249,28 +245,19 @@ def trust_for(url: str) -> ssl.SSLContext:
 
 
 async def _answer(question: Question, most: int) -> Answer:
-    trust = trust_for(question.url)
+    method, url, trust = question.method, question.url, trust_for(question.url)
+    options = question.content | {"params": question.parameters, "headers": question.headers}
     async with (
-        httpx.AsyncClient(
-            timeout=None, trust_env=False, verify=trust, follow_redirects=False
-        ) as client,
-        client.stream(
-            question.method,
-            question.url,
-            **question.content,
-            params=question.parameters,
-            headers=question.headers,
-        ) as response,
+        httpx.AsyncClient(timeout=None, trust_env=False, verify=trust) as client,
+        client.stream(method, url, follow_redirects=False, **options) as response,
     ):
         return Answer(response.status_code, await _body(response, most))
 
 
 async def _body(response: httpx.Response, most: int) -> bytes:
-    coding = response.headers.get("content-encoding", "identity")
+    coding = short(response.headers.get("content-encoding", "identity"), MOST_SHOWN)
     if coding.lower() not in ("", "identity"):
-        raise Unusable(
-            f"the answer is compressed ({short(coding, MOST_SHOWN)}), which was not requested"
-        )
+        raise Unusable(f"the answer is compressed ({coding}), which was not requested")
     found = bytearray()
     async for piece in response.aiter_raw():
         found += piece
@@ -282,7 +269,8 @@ async def _body(response: httpx.Response, most: int) -> bytes:
 def failure_of(error: Exception) -> NoAnswer:
     """Translate a transport error to a `NoAnswer`."""
     message = short(_reason(error), MOST_SHOWN)
-    if isinstance(error, httpx.ProtocolError) and not message.startswith(DISCONNECTED):
+    # httpx says so when a connection closes before an answer has begun.
+    if isinstance(error, httpx.ProtocolError) and not message.startswith("Server disconnected"):
         return Unusable(f"the answer is no HTTP: {message}")
     return Unreachable(message)
 

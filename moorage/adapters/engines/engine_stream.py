@@ -20,7 +20,7 @@ from moorage.adapters.engines.engine_http import (
     trust_for,
 )
 from moorage.adapters.secrets import redact
-from moorage.adapters.system.timed_http import timed_client
+from moorage.adapters.system.timed_http import TimedBackend
 from moorage.common.strict_json import JsonError, decode
 from moorage.common.units import human_bytes
 from moorage.readiness.protocol import MOST_BYTES
@@ -69,10 +69,12 @@ def stream_text(
 
 
 def _client(url: str, seconds: float, pause: float) -> httpx.Client:
-    trust = trust_for(url)
-    options = {"timeout": pause, "trust_env": False, "follow_redirects": False}
-    client: httpx.Client = timed_client(httpx, seconds, verify=trust, **options)
-    return client
+    """A client for one request, whose whole answer must arrive within `seconds` from now."""
+    until = time.monotonic() + seconds
+    transport: Any = httpx.HTTPTransport(verify=trust_for(url))
+    inner = transport._pool._network_backend
+    transport._pool._network_backend = TimedBackend(inner, httpx, lambda: until)
+    return httpx.Client(transport=transport, timeout=pause, trust_env=False, follow_redirects=False)
 
 
 def _send(client: httpx.Client, question: Question) -> AbstractContextManager[httpx.Response]:

@@ -20,7 +20,6 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-FORMAT = 1
 PARSERS = (
     "vllm.entrypoints.common.cli_args",
     "vllm.entrypoints.launchers.cli_args",
@@ -74,7 +73,7 @@ def main() -> None:
 
 def document(engine: str, version: str, rows: list[dict[str, Any]], **more: Any) -> str:
     """The schema as JSON, one argument a line, with more of its fields before them."""
-    head = {"format": FORMAT, "engine": engine, "version": version, **more}
+    head = {"format": 1, "engine": engine, "version": version, **more}
     ordered = sorted(rows, key=lambda row: str(row["options"][0]))
     lines = ",\n".join(json.dumps(row, sort_keys=True) for row in ordered)
     return json.dumps(head)[:-1] + ', "arguments": [\n' + lines + "\n]}\n"
@@ -191,22 +190,19 @@ def keys_of(convert: Any) -> list[str]:
     """Keys of a configuration that refuses all others."""
     try:
         convert(json.dumps({STRANGE: 0}))
+        return []
     except REFUSALS as error:
         if STRANGE not in str(error):
             return []
-    else:
-        return []
     found = next(filter(dataclasses.is_dataclass, kept_by(convert)), None)
     return sorted(field.name for field in dataclasses.fields(found) if field.init) if found else []
 
 
 def kept_by(function: Any) -> Iterator[Any]:
     """What a function holds on to: default values, variables around it, and so on within them."""
+    defaults = getattr(function, "__defaults__", None) or ()
     cells = getattr(function, "__closure__", None) or ()
-    for kept in (
-        *(getattr(function, "__defaults__", None) or ()),
-        *(c.cell_contents for c in cells),
-    ):
+    for kept in (*defaults, *(cell.cell_contents for cell in cells)):
         yield kept
         if callable(kept) and not isinstance(kept, type):
             yield from kept_by(kept)

@@ -127,7 +127,6 @@ def _known_to(engine: Engine, home: Path) -> tuple[SchemaStore, Schemas]:
 
 
 def _has_own_command(configured: EngineVersions, wanted: EngineSpec) -> bool:
-    """Whether the fleet configures its own entrypoint or command for the version."""
     found = configured.find(wanted.version or "")
     return found is not None and bool(found[1].entrypoint or found[1].run_command)
 
@@ -151,12 +150,10 @@ def _argument_version(engine: Engine, host: HostSnapshot, image: Image | None) -
 def _digests(host: HostSnapshot, image: Image) -> tuple[str, ...]:
     """Digests and local id of an image, as far as they are known before a pull."""
     stated = parse_reference(image.reference).digest
-    known = tuple(name for name in (stated, image.digest, image.identity) if name)
-    if known:
+    if known := tuple(filter(None, (stated, image.digest, image.identity))):
         return known
     try:
         there = DockerImages(host.address).find(image.reference)
-    except Failure:
-        # The step that needs the daemon reports that it does not answer.
+    except Failure:  # the step that needs the daemon reports that it does not answer
         return ()
     return (*there.digests, there.identity) if there else ()

@@ -17,7 +17,6 @@ from moorage.spec import AdapterSpec, ModelSpec
 POLICY_PATH = Path("deployments", POLICY_FILE)
 PROJECT_FILE = "prefect.yaml"
 STORE = "store"
-OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def load_policy(settings: Settings) -> EffectivePolicy:
@@ -138,6 +137,6 @@ def _untrusted(place: Path, *, owned: bool) -> str:
         return "belongs to another user than root and this one"
     # In a sticky folder such as /tmp, users cannot replace the files of others.
     shared = stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX
-    if found.st_mode & OTHERS_WRITE and not shared:
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not shared:
         return "can be written by others than its owner (`chmod go-w`)"
     return ""

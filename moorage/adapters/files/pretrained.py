@@ -26,7 +26,6 @@ from moorage.models.config import require_limits
 Config = dict[str, Any]
 
 CONFIG = "config.json"
-ALONE = "config.json; transformers, which knows defaults, is not installed"
 AUTO_MODULE = "transformers.models.auto.configuration_auto"
 
 LIMITS = JsonLimits(constants=True)
@@ -65,7 +64,7 @@ def read_config(directory: Path, *, trust_remote_code: bool) -> tuple[Config, st
     """
     written = _read_file(directory)
     if find_spec("transformers") is None:
-        return written, ALONE
+        return written, "config.json; transformers, which knows defaults, is not installed"
     place = None if trust_remote_code else _place(written)
     if place and (kept := _kept(place)) is not None:
         return _merge(kept, written), "transformers"

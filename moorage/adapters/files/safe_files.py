@@ -93,8 +93,7 @@ def read_small(path: Path, most: int) -> bytes:
     Checks the opened file, not the path, which may name another file by then.
 
     Raises:
-        OSError: The file is missing, unreadable, too large, or not a regular file (a folder, a
-            pipe, a device).
+        OSError: The file is missing, unreadable, too large, or not a regular file.
     """
     try:
         number = os.open(path, READING)

@@ -29,7 +29,6 @@ POLICY_FILE = "policy.yaml"
 """Name of the policy file next to the specs, in `deployments/`; without it the default applies."""
 
 OTHER_FILES = frozenset({FLEET_FILE, POLICY_FILE})
-"""Files next to specs that are not specs."""
 
 NO_FILE = "there is no such file"
 
@@ -40,7 +39,6 @@ WHOLE_FILE = "Correct the file; `moorage init NAME SOURCE` writes one to start f
 """Suggestion for a spec file that is wrong as a whole, not in a field."""
 
 POLICY_ADVICE = "Correct the policy file named above; `moorage explain policy` lists its fields."
-"""Suggestion for the one file that is a setting."""
 
 
 class InvalidFile(Failure):
@@ -104,11 +102,9 @@ def _unknown_avoided(fleet: Fleet, path: Path) -> Iterator[Problem]:
     names = [host.name for host in fleet.hosts]
     for at, one in enumerate(fleet.avoid):
         if one.host not in names:
-            message = (
-                f"found {one.host}, which is no host of this fleet; keep it under `hosts`, too."
-            )
+            why = f"found {one.host}, which is no host of this fleet; keep it under `hosts`, too."
             field, near = f"avoid[{at}].host", nearest_of(one.host, names)
-            yield Problem(file=str(path), path=field, found=one.host, message=message, nearest=near)
+            yield Problem(file=str(path), path=field, found=one.host, message=why, nearest=near)
 
 
 def _sources(content: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
@@ -158,26 +154,19 @@ def invalid_file(
 
 def validated_spec(content: dict[str, Any], path: Path | None = None) -> ModelSpec:
     """A spec from content that no file has yet; raises `InvalidFile` with every mistake."""
-    try:
-        return ModelSpec.model_validate(content)
-    except ValidationError as error:
-        problems = problems_of(error, ModelSpec, str(path or ""))
-        raise InvalidFile(Cause.BAD_SPEC, problems) from error
+    return _loaded(content, b"", ModelSpec, path, Cause.BAD_SPEC)
 
 
 def _loaded(
-    content: dict[str, Any], text: bytes, model: type[Model], path: Path, cause: Cause
+    content: dict[str, Any], text: bytes, model: type[Model], path: Path | None, cause: Cause
 ) -> Model:
-    """The content as a value; each mistake gets its place in the text."""
+    """The content as a value; each mistake gets its place in the text, if there is one."""
     try:
         return model.model_validate(content)
     except ValidationError as error:
-        found = places(text)
-        placed = [problem.placed(found) for problem in problems_of(error, model, str(path))]
+        found = places(text) if text else {}
+        placed = [problem.placed(found) for problem in problems_of(error, model, str(path or ""))]
         raise InvalidFile(cause, sorted(placed, key=Problem.position)) from error
-
-
-ENDINGS = (".yaml", ".yml")
 
 
 def load_specs(paths: Sequence[Path]) -> list[ModelSpec]:
@@ -199,10 +188,10 @@ def load_specs(paths: Sequence[Path]) -> list[ModelSpec]:
         except Failure as failure:
             missing[path] = failure
             continue
-        if spec.name in specs:
-            message = f"{spec.name} is served by {specs[spec.name][0]} already"
+        first, _ = specs.setdefault(spec.name, (path, spec))
+        if first != path:
+            message = f"{spec.name} is served by {first} already"
             problems.append(Problem(file=str(path), path="name", found=spec.name, message=message))
-        specs.setdefault(spec.name, (path, spec))
     if len(missing) == 1 and not problems:
         raise missing.popitem()[1]  # it names the files that are there
     problems += [Problem(file=str(path), path="", found="", message=NO_FILE) for path in missing]
@@ -222,7 +211,7 @@ def spec_files(folder: Path) -> list[Path]:
 
     Hidden files are none: editors and file systems leave `.#a.yaml` and `._a.yaml` next to a spec.
     """
-    inside = (one for one in sorted(folder.iterdir()) if one.suffix in ENDINGS)
+    inside = (one for one in sorted(folder.iterdir()) if one.suffix in (".yaml", ".yml"))
     return [one for one in inside if one.name not in OTHER_FILES and not one.name.startswith(".")]
 
 
@@ -287,7 +276,6 @@ def write_new(path: Path, text: str) -> None:
 def spec_text(spec: ModelSpec) -> str:
     """A spec as YAML that reads back as the same spec."""
     yaml = YAML()
-    yaml.default_flow_style = False
     yaml.width = 4096  # folding a line would change the text in some places
     content: dict[str, Any] = spec.model_dump(mode="json", exclude_defaults=True)
     stream = io.StringIO()

@@ -11,7 +11,6 @@ from moorage.adapters.docker.client import DAEMON_ERRORS, connect
 from moorage.adapters.docker.helper import PYTHON, HelperJob, helper_options, run_helper
 from moorage.adapters.hosts import reachability as greeting
 from moorage.adapters.hosts.host_diagnosis import ERRORS, HostDiagnosis, diagnose_host
-from moorage.adapters.hosts.reachability import reach
 from moorage.adapters.system.os_errors import innermost_message
 from moorage.adapters.system.parallel import map_parallel
 from moorage.common.failures import Failure
@@ -87,12 +86,12 @@ def _listening(diagnoses: Sequence[HostDiagnosis]) -> Iterator[list[HostDiagnosi
     try:
         yield list(opened)
     finally:
-        listeners = list(opened.values())
-        map_parallel(lambda listener: listener.__exit__(None, None, None), listeners, REACH_SECONDS)
+        ending = tuple(opened.values())
+        map_parallel(lambda listener: listener.__exit__(None, None, None), ending, REACH_SECONDS)
 
 
 def _reach_locally(diagnosis: HostDiagnosis) -> None:
-    trouble = reach(diagnosis.host.bind, diagnosis.port)
+    trouble = greeting.reach(diagnosis.host.bind, diagnosis.port)
     diagnosis.checks.append(judge_bind(diagnosis.host.bind, diagnosis.port, trouble))
 
 
@@ -110,7 +109,7 @@ def _reach_neighbours(diagnosis: HostDiagnosis, listening: Sequence[HostDiagnosi
         troubles = [str(trouble) for trouble in json.loads(output.splitlines()[-1])]
     except (Failure, *ERRORS) as error:
         troubles = [innermost_message(str(error))] * len(others)
-    names = [other.host.name for other in others]
+    names = (other.host.name for other in others)
     diagnosis.checks.append(judge_neighbours(dict(zip(names, troubles, strict=True))))
 
 

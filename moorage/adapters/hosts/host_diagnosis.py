@@ -148,5 +148,4 @@ def _no_helper(image: str, error: Exception) -> Check:
 
 def _free_port(host: Host, used: Sequence[int]) -> int:
     low, high = host.port_range
-    taken = set(used)
-    return next((port for port in range(high, low - 1, -1) if port not in taken), 0)
+    return max(set(range(low, high + 1)).difference(used), default=0)

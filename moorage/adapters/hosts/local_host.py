@@ -49,8 +49,6 @@ TOOLKIT_CONFIGS = (
 )
 """Configurations of NVIDIA's container toolkit: the system's own, and that of Docker's snap."""
 
-MODES = ("cdi", "csv")
-MOST_CONFIG = 2**16
 PCI = Path("/sys/bus/pci/devices")
 TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 
@@ -67,8 +65,7 @@ def installed_program(engine: Engine) -> Program | None:
         return installed
     own = Path(sys.executable).parent / engine.program
     if own.exists():
-        needed = NEEDED_MODULES.get(engine.program, ())
-        if not all(importlib.util.find_spec(module) for module in needed):
+        if not all(map(importlib.util.find_spec, NEEDED_MODULES.get(engine.program, ()))):
             return None
         try:
             version = importlib.metadata.version(packages_of(engine.name).name)
@@ -83,8 +80,7 @@ def installed_program(engine: Engine) -> Program | None:
 def installed_programs(*, accelerated: bool = False) -> tuple[Program, ...]:
     """All engines that are installed on this machine.
 
-    Args:
-        accelerated: Whether it has accelerators, so that llama.cpp's wheel is asked for its own.
+    If it is `accelerated`, llama.cpp's wheel is asked on which devices it computes.
     """
     found = filter(None, map(installed_program, ENGINES.values()))
     return tuple(
@@ -179,11 +175,8 @@ def nvidia_accelerators() -> Found:
         links = groups_of(_linked_pairs([item.index for item in usable]))
     finally:
         pynvml.nvmlShutdown()
-    return Found(
-        accelerators=usable,
-        troubles=tuple(item for item in seen if isinstance(item, str)),
-        links=links,
-    )
+    troubles = tuple(item for item in seen if isinstance(item, str))
+    return Found(accelerators=usable, troubles=troubles, links=links)
 
 
 def _linked_pairs(indexes: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -247,15 +240,15 @@ def refuses_device_requests(kernel: str) -> bool:
 
     Its mode `auto` means `csv` on a Jetson, and elsewhere one that takes them.
     """
-    return is_jetson(kernel) or any(_toolkit_mode(path) in MODES for path in TOOLKIT_CONFIGS)
+    modes = map(_toolkit_mode, TOOLKIT_CONFIGS)
+    return is_jetson(kernel) or any(mode in ("cdi", "csv") for mode in modes)
 
 
 def _toolkit_mode(path: Path) -> str:
     """The mode in a configuration of the toolkit; empty = it states none that can be read."""
-    with suppress(OSError, ValueError, Failure):
-        stated = tomllib.loads(read_whole(path, MOST_CONFIG).decode())
-        runtime = stated.get("nvidia-container-runtime")
-        return str(runtime.get("mode", "")) if isinstance(runtime, dict) else ""
+    with suppress(OSError, ValueError, Failure, LookupError, TypeError):
+        stated = tomllib.loads(read_whole(path, 2**16).decode())
+        return str(stated["nvidia-container-runtime"]["mode"])
     return ""
 
 

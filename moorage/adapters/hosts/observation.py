@@ -24,9 +24,6 @@ MOST_LINE = 8192
 READ_SECONDS = 15.0
 """Limit for reading a log from a daemon."""
 
-CARRIAGE_RETURN = re.compile(r"\r\n?")
-"""Line ends of progress bars."""
-
 KILLED = 137
 """Exit code of a container whose program got SIGKILL."""
 
@@ -100,7 +97,7 @@ def last_bytes(pieces: Iterable[bytes], most: int = MOST_BYTES) -> bytes:
 
 
 def _lines(data: bytes, tail: int | None, *, whole: bool = False) -> str:
-    text = CARRIAGE_RETURN.sub("\n", data.decode(errors="replace"))
+    text = re.sub(r"\r\n?", "\n", data.decode(errors="replace"))  # progress bars end lines so
     if tail is not None:
         text = "\n".join(text.removesuffix("\n").rsplit("\n", tail)[-tail:])
     return text if whole else re.sub(rf"([^\n]{{{MOST_LINE}}})[^\n]+", r"\1...", text)

@@ -51,11 +51,7 @@ T = TypeVar("T")
 
 
 class ProcessRuntime:
-    """Processes of this machine.
-
-    Args:
-        root: Folder with a folder for each workload: log, state, working directory.
-    """
+    """Processes of this machine. `root` has a folder for each: log, state, working directory."""
 
     def __init__(self, root: Path) -> None:
         self._root = root.absolute()
@@ -87,14 +83,10 @@ class ProcessRuntime:
             return Observation(running=True, detail=f"process {state['pid']} runs")
         # The supervisor may need a moment to record the exit code.
         code = _poll(lambda: self._state(workload.name).get("exit_code"), EXIT_SECONDS)
-        return Observation(
-            running=False,
-            exit_code=code,
-            out_of_memory=code == -signal.SIGKILL,
-            detail="the process was killed (SIGKILL); if nobody did that, memory ran out"
-            if code == -signal.SIGKILL
-            else "the process has ended",
-        )
+        killed = code == -signal.SIGKILL
+        why = "was killed (SIGKILL); if nobody did that, memory ran out" if killed else "has ended"
+        detail = f"the process {why}"
+        return Observation(running=False, exit_code=code, out_of_memory=killed, detail=detail)
 
     def variables(self, workload: Workload) -> dict[str, str]:
         """The variables of a running process of this user; empty = there is none."""
@@ -202,11 +194,9 @@ class ProcessRuntime:
         )
         assert supervising.stdin
         with suppress(BrokenPipeError), supervising.stdin:  # a dead supervisor is noticed below
-            environment = {**inherited, **_environment(spec, secrets), MARK: str(folder)}
+            own = {v.name: secrets[v.secret] if v.secret else v.value for v in spec.environment}
+            environment = {**inherited, **own, MARK: str(folder)}
             supervising.stdin.write(json.dumps(environment).encode())
-        return self._await_state(spec)
-
-    def _await_state(self, spec: ContainerSpec) -> dict[str, Any]:
         state = _poll(lambda: self._state(spec.name) or None, APPEAR_SECONDS)
         if state is None:
             raise Failure(Cause.LAUNCH_REFUSED, f"{spec.name} did not start on {spec.host}")
@@ -271,13 +261,6 @@ def _lives(state: dict[str, Any]) -> bool:
 
 def _pid(workload: Workload) -> int:
     return int(workload.identity.partition("@")[0])
-
-
-def _environment(spec: ContainerSpec, secrets: Mapping[str, str]) -> dict[str, str]:
-    return {
-        variable.name: secrets[variable.secret] if variable.secret else variable.value
-        for variable in spec.environment
-    }
 
 
 def _end(processes: list[psutil.Process], grace_seconds: float) -> None:

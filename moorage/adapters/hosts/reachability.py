@@ -42,11 +42,9 @@ def greet(server: socket.socket, seconds: float = LISTEN_SECONDS) -> None:
 def reach(address: str, port: int, patience: float = PATIENCE_SECONDS) -> str:
     """Why there is no greeting at an address; empty = there is one."""
     until = time.monotonic() + patience
-    while True:
-        trouble = _ask(address, port)
-        if not trouble or time.monotonic() > until:
-            return trouble
+    while (trouble := _ask(address, port)) and time.monotonic() <= until:
         time.sleep(0.2)
+    return trouble
 
 
 def _ask(address: str, port: int) -> str:

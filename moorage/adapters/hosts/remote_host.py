@@ -33,8 +33,6 @@ PROBE_SECONDS = 30
 PULL_SECONDS = 10.0
 """How long a survey waits for the helper's image; staging waits for the whole pull."""
 
-AMD_TOOLS = {"amd-smi", "rocm-smi"}
-
 WITHOUT_GPUS = ("could not select device driver", "initialization error", "unresolvable CDI")
 """Messages of Docker and NVIDIA's toolkit on a host that has the toolkit, but no GPU or driver."""
 
@@ -126,7 +124,7 @@ def probe_host(probe: Callable[[Handed], HostFacts], info: dict[str, Any], gpus:
         return facts.model_copy(update={**dict(Found()), "needs_nvidia_runtime": by_runtime})
     for vendor in facts.vendors:
         # A probe with AMD's devices finds more only if the image has AMD's tools.
-        if vendor in HANDED and (vendor != AMD or AMD_TOOLS & set(facts.tools)):
+        if vendor in HANDED and (vendor != AMD or {"amd-smi", "rocm-smi"} & set(facts.tools)):
             facts = _with_vendor(facts, ask, vendor)
     return _with_silent_vendors(facts, info, lost)
 
@@ -167,17 +165,16 @@ def _with_vendor(facts: HostFacts, probe: Callable[[Handed], HostFacts], vendor:
 
 
 def _with_silent_vendors(facts: HostFacts, info: dict[str, Any], lost: str = "") -> HostFacts:
-    """Add a trouble for present accelerators that report nothing; `lost` as in `_off_the_bus`."""
+    """Add a trouble for present accelerators that report nothing.
+
+    `lost` is why the probe with NVIDIA's GPUs failed; empty = it did not.
+    """
     trouble = silent_trouble(facts.vendors, facts) or _off_the_bus(facts, info, lost)
     return facts.with_trouble(trouble) if trouble else facts
 
 
 def _off_the_bus(facts: HostFacts, info: dict[str, Any], lost: str) -> str:
-    """The trouble of an NVIDIA GPU that the PCI bus does not show; empty = there is none.
-
-    Args:
-        lost: Why the probe with NVIDIA's GPUs failed; empty = it did not.
-    """
+    """The trouble of an NVIDIA GPU that the PCI bus does not show; empty = there is none."""
     if facts.accelerators or facts.troubles or NVIDIA in facts.vendors:
         return ""
     if is_jetson(_kernel(info)):

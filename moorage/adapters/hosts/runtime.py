@@ -6,7 +6,7 @@ Each kind of runtime is imported at its first use: a command for a process needs
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -57,12 +57,11 @@ def _config_lock(address: str, settings: Settings) -> Iterator[None]:
     """Hold the lock of a cluster's config among all processes of this ledger."""
     from moorage.adapters.ledger import Ledger  # noqa: PLC0415  (see above)
 
-    ledger = Ledger(settings.ledger)
-    try:
-        with ledger.locks.holding(f"ray:{address}", wait_seconds=CONFIG_WAIT_SECONDS):
-            yield
-    finally:
-        ledger.close()
+    with (
+        closing(Ledger(settings.ledger)) as ledger,
+        ledger.locks.holding(f"ray:{address}", wait_seconds=CONFIG_WAIT_SECONDS),
+    ):
+        yield
 
 
 def other_listener(workload: Workload, settings: Settings) -> str:
@@ -84,20 +83,18 @@ def list_workloads(
         return tuple(_processes(settings).workloads(ledger, known))
     if place.runtime == RuntimeName.RAY:
         return tuple(_application(one, settings) for one in known)
-    from moorage.adapters.docker.container_states import list_own  # noqa: PLC0415  (see above)
+    from moorage.adapters.docker import container_states  # noqa: PLC0415  (see above)
 
-    return list_own(place.address, ledger)
+    return container_states.list_own(place.address, ledger)
 
 
 def observe_workloads(workloads: Sequence[Workload], settings: Settings) -> list[Observation]:
     """The states of workloads of one place; raises as the runtime's `observe`."""
     first = workloads[0]
     if first.runtime == RuntimeName.DOCKER:
-        from moorage.adapters.docker.container_states import (  # noqa: PLC0415  (see above)
-            observe_containers,
-        )
+        from moorage.adapters.docker import container_states  # noqa: PLC0415  (see above)
 
-        return observe_containers(first.address, workloads)
+        return container_states.observe_containers(first.address, workloads)
     runtime = runtime_for(first, settings)
     return [runtime.observe(one) for one in workloads]
 

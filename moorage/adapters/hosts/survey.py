@@ -51,9 +51,7 @@ def survey_hosts(
 ) -> tuple[HostSnapshot, ...]:
     """The resources of every host and their use.
 
-    Args:
-        seconds: A host that does not answer in this time is unreachable. Its requests continue
-            until their own time-outs.
+    A host that does not answer in time is unreachable; its requests continue until their time-outs.
     """
     outcomes = map_parallel(lambda host: survey_host(host, fleet), fleet.hosts, seconds, on_done)
     hosts = []
@@ -194,7 +192,7 @@ def _merge(host: Host, facts: HostFacts) -> dict[str, Any]:
     total = facts.ram_total if host.ram == "auto" else int(host.ram)
     accelerators = facts.accelerators
     if host.accelerators != "auto":
-        accelerators = tuple(_accelerator(item) for item in host.accelerators)
+        accelerators = tuple(map(_accelerator, host.accelerators))
     return {
         "architecture": architecture,
         "docker": facts.docker,

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 
 from moorage.adapters.hosts.observation import Observation
 from moorage.adapters.ray.dashboard import RayDashboard
@@ -43,18 +43,17 @@ class RayRuntime:
         """Add the application to the config, or update it if it belongs to the same release."""
         if spec.application is None:
             raise Failure(Cause.LAUNCH_REFUSED, f"{spec.name} is no application of Ray Serve")
-        config = spec.application.config
         workload = planned_workload(spec).model_copy(update={"identity": spec.name})
         with self._config_lock():
             details = self._dashboard.details()
             known = app_state(details, spec.name)
-            if known and known.status != AppStatus.DELETING and not _belongs(known, workload):
+            if known and _is_foreign(known, workload):
                 raise Failure(
                     Cause.LAUNCH_REFUSED,
                     f"{spec.host} has an application {spec.name} that this ledger does not know",
                     suggestion="Rename the model, or delete that application in Ray.",
                 )
-            self._dashboard.put(with_application(details, config))
+            self._dashboard.put(with_application(details, spec.application.config))
         return workload
 
     def observe(self, workload: Workload) -> Observation:
@@ -81,11 +80,9 @@ class RayRuntime:
         with self._config_lock():
             details = self._dashboard.details()
             state = app_state(details, workload.name)
-            if state is None:
+            if state is None or _is_foreign(state, workload):
                 return
             if state.status != AppStatus.DELETING:
-                if not _belongs(state, workload):
-                    return
                 self._dashboard.put(without_application(details, workload.name))
         give_up = time.monotonic() + grace_seconds + END_SECONDS
         while app_state(self._dashboard.details(), workload.name):
@@ -95,11 +92,11 @@ class RayRuntime:
 
     def _log(self, log: ReplicaLog, tail: int) -> str:
         """Log of a replica; empty if Ray cannot give it, for example after the replica's end."""
-        try:
+        with suppress(Failure):
             return self._dashboard.log(log, tail)
-        except Failure:
-            return ""
+        return ""
 
 
-def _belongs(state: AppState, workload: Workload) -> bool:
-    return (state.release, state.ledger) == (workload.release, workload.ledger)
+def _is_foreign(state: AppState, workload: Workload) -> bool:
+    is_own = (state.release, state.ledger) == (workload.release, workload.ledger)
+    return state.status != AppStatus.DELETING and not is_own

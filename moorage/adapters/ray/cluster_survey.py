@@ -73,16 +73,12 @@ def check_clusters(
     """Check every Ray cluster in parallel, without changes."""
     fix = "See whether the head of the cluster is overloaded."
     outcomes = map_parallel(_check_cluster, list(fleet.clusters.items()), CLUSTER_SECONDS, on_done)
-    checks = [
-        (broken_by("dashboard", outcome, CLUSTER_SECONDS, fix),)
-        if isinstance(outcome, Exception)
-        else outcome
-        for outcome in outcomes
-    ]
-    return tuple(
-        HostChecks(host=name, address=cluster.dashboard, checks=checked)
-        for (name, cluster), checked in zip(fleet.clusters.items(), checks, strict=True)
-    )
+    checked = []
+    for (name, cluster), outcome in zip(fleet.clusters.items(), outcomes, strict=True):
+        if isinstance(outcome, Exception):
+            outcome = (broken_by("dashboard", outcome, CLUSTER_SECONDS, fix),)
+        checked.append(HostChecks(host=name, address=cluster.dashboard, checks=outcome))
+    return tuple(checked)
 
 
 def _check_cluster(item: tuple[str, RayCluster]) -> tuple[Check, ...]:
@@ -95,18 +91,15 @@ def _serve(address: str, seen: ClusterSnapshot) -> Check:
     """Check that Serve answers; it listens only once it has an application."""
     from moorage.adapters.engines import engine_http  # noqa: PLC0415  (see above)
 
+    applications = counted(len(seen.applications), "application")
     try:
         with suppress(engine_http.Unusable):
             engine_http.ask_engine_now(engine_http.Question(address + ROUTES), SERVE_SECONDS)
     except (engine_http.Late, engine_http.Unreachable) as error:
         if not seen.applications:
-            return Check(
-                name="serve",
-                state="absent",
-                found=f"nothing answers at {address} yet: Serve starts with the first application",
-            )
-        applications = counted(len(seen.applications), "application")
+            found = f"nothing answers at {address} yet: Serve starts with the first application"
+            return Check(name="serve", state="absent", found=found)
         found = f"nothing answers at {address}, though {applications} run: {error}"
         fix = "`serve` has to be the address of Serve's proxy, reachable from here (port 8000)."
         return broken("serve", found, fix)
-    return fine("serve", f"{address}, {counted(len(seen.applications), 'application')}")
+    return fine("serve", f"{address}, {applications}")

@@ -16,7 +16,6 @@ ASK_SECONDS = 20.0
 PUT_SECONDS = 120.0
 """Time limit: the first application of a cluster waits until Serve itself has started."""
 
-MOST_NODES = 10_000
 SHOWN = 2000
 MOST_BYTES = 8 * MIB
 """Most bytes of an answer; each node of a large cluster takes about a KiB."""
@@ -60,7 +59,7 @@ class RayDashboard:
 
     def nodes(self) -> list[dict[str, float]]:
         """Resources of each node that is alive."""
-        parameters = {"detail": "true", "limit": str(MOST_NODES)}
+        parameters = {"detail": "true", "limit": "10000"}
         answer = self._json("/api/v0/nodes", parameters)
         try:
             nodes = answer["data"]["result"]["result"]
@@ -101,12 +100,10 @@ class RayDashboard:
         parameters: dict[str, str] | None = None,
         most: int = MOST_BYTES,
     ) -> Answer:
-        url = self._access.address + path
-        name = self._access.token
+        url, name = self._access.address + path, self._access.token
         key = read_secrets([name])[name] if name else ""
-        question = Question(url, method, body, parameters, key)
         try:
-            answer = ask_engine_now(question, seconds, most)
+            answer = ask_engine_now(Question(url, method, body, parameters, key), seconds, most)
         except NoAnswer as error:
             raise Failure(Cause.CLUSTER_UNAVAILABLE, f"{method} {url}: {error}") from None
         if answer.status != OK:
@@ -117,16 +114,12 @@ class RayDashboard:
         status, text = answer.status, printable(answer.text[:SHOWN].strip())
         detail = f"{method} {self._access.address}{path}: HTTP {status}: {text}"
         if status in UNAUTHORIZED:
-            return Failure(
-                Cause.HOST_UNAUTHORIZED,
-                detail,
-                suggestion="Check `token` of the cluster in the fleet file, and its secret.",
-            )
+            fix = "Check `token` of the cluster in the fleet file, and its secret."
+            return Failure(Cause.HOST_UNAUTHORIZED, detail, suggestion=fix)
         if method == "PUT" and status == BAD_REQUEST:
             return Failure(Cause.LAUNCH_REFUSED, f"Ray Serve does not take the application: {text}")
-        if status in UNKNOWN:
-            return Failure(Cause.CLUSTER_UNSUITABLE, detail)
-        return Failure(Cause.CLUSTER_UNAVAILABLE, detail)
+        lacks = status in UNKNOWN
+        return Failure(Cause.CLUSTER_UNSUITABLE if lacks else Cause.CLUSTER_UNAVAILABLE, detail)
 
     def _unsuitable(self, why: str) -> Failure:
         return Failure(Cause.CLUSTER_UNSUITABLE, f"{self._access.address}: {why}")

@@ -3,10 +3,11 @@
 import re
 import ssl
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+from pydantic import Field
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.strict_json import JsonError, decode
@@ -15,7 +16,6 @@ from moorage.common.values import Value
 from moorage.inventory.access import PORT, is_loopback
 from moorage.inventory.registries import DOCKER_HUB
 
-HUB_HOST = "registry-1.docker.io"
 CERTIFICATES = (Path("/etc/docker/certs.d"), Path("~/.config/docker/certs.d"))
 """Folders in which Docker daemons, with and without root, look for certificates."""
 
@@ -32,53 +32,36 @@ PARAMETER = re.compile(r'(\w+)=(?:"([^"]*)"|([^\s",]+))')
 MANIFEST_PATH = re.compile(r"/v2/(?P<name>.+)/manifests/")
 
 
-class Endpoint(NamedTuple):
-    """An address, and the TLS context that verifies its certificate."""
-
-    base: str
-    trust: ssl.SSLContext
-
-
-def endpoints(host: str, *, insecure: bool) -> tuple[Endpoint, ...]:
-    """Addresses of a registry (host and port, or `docker.io`), in the order to try them.
+def endpoints(host: str, *, insecure: bool) -> tuple[tuple[str, ...], ssl.SSLContext]:
+    """Addresses of a registry (host and port, or `docker.io`) to try in order, and its TLS context.
 
     Raises:
         Failure: `REGISTRY_UNTRUSTED` when a certificate of this machine for it cannot be read.
     """
-    address = HUB_HOST if host == DOCKER_HUB else host
+    address = "registry-1.docker.io" if host == DOCKER_HUB else host
     trust = httpx.create_ssl_context()
     if not insecure and not is_loopback(PORT.sub("", host)):
         trust.load_default_certs()
         for folder in (place.expanduser() / host for place in CERTIFICATES):
             try:
-                _load(trust, folder)
+                for authority in sorted(folder.glob("*.crt")):
+                    trust.load_verify_locations(authority)
+                for own in sorted(folder.glob("*.cert")):
+                    trust.load_cert_chain(own, own.with_suffix(".key"))
             except OSError as error:
                 detail = f"the certificates in {folder} cannot be read: {error}"
                 raise Failure(Cause.REGISTRY_UNTRUSTED, detail) from error
-        return (Endpoint(f"https://{address}", trust),)
+        return (f"https://{address}",), trust
     trust.check_hostname = False
     trust.verify_mode = ssl.CERT_NONE
-    return Endpoint(f"https://{address}", trust), Endpoint(f"http://{address}", trust)
-
-
-def _load(trust: ssl.SSLContext, folder: Path) -> None:
-    """Trust the authorities of a folder, and present the certificates of this machine."""
-    for authority in sorted(folder.glob("*.crt")):
-        trust.load_verify_locations(authority)
-    for own in sorted(folder.glob("*.cert")):
-        trust.load_cert_chain(own, own.with_suffix(".key"))
+    return (f"https://{address}", f"http://{address}"), trust
 
 
 class Credentials(Value):
     """An account of a registry."""
 
     username: str
-    password: str
-
-    def __repr__(self) -> str:
-        return f"Credentials({self.username!r}, ...)"
-
-    __str__ = __repr__
+    password: str = Field(repr=False)
 
 
 def authorization(

@@ -107,10 +107,8 @@ def identify_image(image: Image, host: HostSnapshot) -> Image:
 def current_digest(image: Image, registries: Registries) -> str:
     """The digest of an image's tag, as a deploy would take it; empty = no registry answers."""
     try:
-        return find_first(
-            registries.places(image.as_written),
-            lambda place: _client(place, registries, known=(image.digest,), attempts=1),
-        ).digest
+        places = registries.places(image.as_written)
+        return _find(places, registries, known=(image.digest,), attempts=1).digest
     except Failure:
         return ""
 
@@ -133,7 +131,7 @@ def _pin(image: Image, host: HostSnapshot) -> Image:
             here = _require_architecture(image, local, host).model_copy(update={"reference": place})
             return _refresh(here, local, places, host)
     try:
-        found = _find(places, host)
+        found = _find(places, host.registries, host.architecture)
     except Failure as failure:
         if not _may_be_pulled(failure, host.registries, places[0]):
             raise
@@ -166,65 +164,49 @@ def _compare(image: Image, local: LocalImage, places: tuple[str, ...], host: Hos
     Raises:
         Failure: When the registry does not answer, or no longer has the tag of a pulled image.
     """
-    here = image.model_copy(update={"digest": "", "reason": f"{image.reason}{LOCAL}"})
     try:
-        found = _find(places, host, known=local.digests, attempts=1)
+        known = {"known": local.digests, "attempts": 1}
+        found = _find(places, host.registries, host.architecture, **known)
     except Failure as failure:
-        if failure.cause is Cause.IMAGE_MISSING and not _is_from_registry(local, places, host):
-            return here
-        raise
+        if failure.cause is not Cause.IMAGE_MISSING or _is_from_registry(local, places, host):
+            raise
+        return image.model_copy(update={"digest": "", "reason": f"{image.reason}{LOCAL}"})
     if found.digest in local.digests:
         place = image.reference if image.reference in places else found.reference
         return image.model_copy(update={"reference": place, "digest": found.digest})
     if not _is_from_registry(local, places, host):
-        return here.model_copy(update={"reason": f"{image.reason}{OTHER}"})
-    return image.model_copy(
-        update={
-            "reference": found.reference,
-            "digest": found.digest,
-            "identity": "",
-            "lacks": (),
-            "reason": f"{image.reason}{MOVED}",
-        }
-    )
+        return image.model_copy(update={"digest": "", "reason": f"{image.reason}{OTHER}"})
+    moved = {"reference": found.reference, "digest": found.digest, "identity": "", "lacks": ()}
+    return image.model_copy(update={**moved, "reason": f"{image.reason}{MOVED}"})
 
 
 def _is_from_registry(local: LocalImage, places: tuple[str, ...], host: HostSnapshot) -> bool:
-    """Whether the host's image came from the registry: only such a tag can have moved.
-
-    Raises:
-        Failure: When the registry does not answer.
-    """
+    """Whether the host's image came from the registry: only such a tag can have moved."""
     if local.is_pulled:
         return True
     for digest in local.digests:
         named = tuple(f"{repository(place)}@{digest}" for place in places)
         try:
-            _find(named, host, known=local.digests, attempts=1)
+            _find(named, host.registries, host.architecture, known=local.digests, attempts=1)
+            return True
         except Failure as failure:
             if failure.cause not in UNKNOWN_THERE:
                 raise
-        else:
-            return True
     return False
 
 
-def _find(places: tuple[str, ...], host: HostSnapshot, **options: Any) -> RegistryImage:
-    return find_first(
-        places, lambda place: _client(place, host.registries, **options), host.architecture
-    )
-
-
-def _client(place: str, registries: Registries, **options: Any) -> RegistryClient:
+def _find(
+    places: tuple[str, ...], registries: Registries, architecture: str = "", **options: Any
+) -> RegistryImage:
     from moorage.adapters.registry.registry import RegistryClient  # noqa: PLC0415  (see above)
 
-    registry = parse_reference(place).registry
-    return RegistryClient(
-        registry,
-        credentials=credentials(registries, place),
-        insecure=registry in registries.insecure,
-        **options,
-    )
+    def client(place: str) -> RegistryClient:
+        registry = parse_reference(place).registry
+        insecure = registry in registries.insecure
+        account = credentials(registries, place)
+        return RegistryClient(registry, credentials=account, insecure=insecure, **options)
+
+    return find_first(places, client, architecture)
 
 
 def _require_architecture(image: Image, local: LocalImage, host: HostSnapshot) -> Image:

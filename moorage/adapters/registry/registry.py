@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
+from ssl import SSLContext
 from typing import Any
 
 import httpx
@@ -16,7 +18,6 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_expo
 
 from moorage.adapters.registry.connection import (
     Credentials,
-    Endpoint,
     authorization,
     bounded_request,
     endpoints,
@@ -36,8 +37,6 @@ ASK_SECONDS = 30.0
 """Limit for all requests about one image, including the login."""
 
 ATTEMPTS = 3
-NO_HEAD = (405, 501)
-"""Statuses of registries that do not support HEAD."""
 
 INDEXES = (
     "application/vnd.oci.image.index.v1+json",
@@ -50,10 +49,11 @@ MANIFESTS = (
 ACCEPT = ", ".join((*INDEXES, *MANIFESTS))
 
 
+@dataclass
 class RegistryClient:
     """One registry.
 
-    Args:
+    Attributes:
         host: Host and port; empty or `docker.io` = Docker Hub.
         insecure: Whether to skip the verification of its certificate and allow plain HTTP. A
             registry on this machine is always treated so.
@@ -62,20 +62,15 @@ class RegistryClient:
         attempts: Number of attempts when the registry cannot be reached.
     """
 
-    def __init__(
-        self,
-        host: str = "",
-        *,
-        credentials: Credentials | None = None,
-        insecure: bool = False,
-        known: Collection[str] = (),
-        attempts: int = ATTEMPTS,
-    ) -> None:
-        self.host = DOCKER_HUB if host in HUB_NAMES else host
-        self._insecure = insecure
-        self._known = known
-        self._credentials = credentials
-        self._attempts = attempts
+    host: str = ""
+    _: KW_ONLY
+    credentials: Credentials | None = None
+    insecure: bool = False
+    known: Collection[str] = ()
+    attempts: int = ATTEMPTS
+
+    def __post_init__(self) -> None:
+        self.host = DOCKER_HUB if self.host in HUB_NAMES else self.host
 
     def find(self, reference: str) -> RegistryImage:
         """Digest and platforms of a reference.
@@ -85,7 +80,7 @@ class RegistryClient:
                 `REGISTRY_RATE_LIMITED`, or `REGISTRY_UNAVAILABLE` after every attempt.
         """
         tries = Retrying(
-            stop=stop_after_attempt(self._attempts),
+            stop=stop_after_attempt(self.attempts),
             wait=wait_exponential(multiplier=0.2, max=2),
             retry=retry_if_exception(
                 lambda e: isinstance(e, Failure) and e.cause is Cause.REGISTRY_UNAVAILABLE
@@ -95,32 +90,31 @@ class RegistryClient:
         return tries(self._find, parse_reference(reference))
 
     def _find(self, reference: Reference) -> RegistryImage:
-        *first, last = endpoints(self.host, insecure=self._insecure)
+        (*first, last), trust = endpoints(self.host, insecure=self.insecure)
         try:
-            for endpoint in first:
+            for base in first:
                 with suppress(httpx.ConnectError):
-                    return self._find_at(endpoint, reference)
-            return self._find_at(last, reference)
+                    return self._find_at(base, trust, reference)
+            return self._find_at(last, trust, reference)
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             # The last two: the realm of a login is no address.
             raise self._unavailable(reference, str(error) or type(error).__name__) from error
 
-    def _find_at(self, endpoint: Endpoint, reference: Reference) -> RegistryImage:
-        with thread_deadline(ASK_SECONDS), self._client(endpoint) as client:
+    def _find_at(self, base: str, trust: SSLContext, reference: Reference) -> RegistryImage:
+        with thread_deadline(ASK_SECONDS), self._client(base, trust) as client:
             head = self._request(client, "HEAD", reference)
             digest = reference.digest or head.headers.get("docker-content-digest", "")
             kind = head.headers.get("content-type", "").partition(";")[0]
-            if digest and (kind in MANIFESTS or digest in self._known):
+            if digest and (kind in MANIFESTS or digest in self.known):
                 return RegistryImage(reference=str(reference), digest=digest)
-            body = self._request(client, "GET", reference).content
-            return self._parse(body, digest, reference)
+            return self._parse(self._request(client, "GET", reference).content, digest, reference)
 
-    def _client(self, endpoint: Endpoint) -> httpx.Client:
+    def _client(self, base: str, trust: SSLContext) -> httpx.Client:
         client: httpx.Client = guarded_client(
             httpx,
-            Guard(endpoint.base),
-            verify=endpoint.trust,
-            base_url=endpoint.base,
+            Guard(base),
+            verify=trust,
+            base_url=base,
             timeout=TIMEOUT,
             headers={"Accept": ACCEPT, "Accept-Encoding": "identity"},
         )
@@ -136,18 +130,18 @@ class RegistryClient:
         return RegistryImage(reference=str(reference), digest=digest or actual, platforms=built)
 
     def _request(self, client: httpx.Client, method: str, reference: Reference) -> httpx.Response:
-        """Answer about a manifest; an error if the registry does not support HEAD."""
+        """Answer about a manifest; 405 or 501 if the registry does not support HEAD."""
         # Docker Hub keeps its own images below `library`.
         official = self.host == DOCKER_HUB and "/" not in reference.path
         path = f"library/{reference.path}" if official else reference.path
         url = f"/v2/{path}/manifests/{reference.wanted}"
         answer = bounded_request(client, method, url)
         if answer.status_code == 401:
-            value = authorization(client, answer, self._credentials)
+            value = authorization(client, answer, self.credentials)
             if value:
                 client.headers["Authorization"] = value
                 answer = bounded_request(client, method, url)
-        if answer.is_success or (method == "HEAD" and answer.status_code in NO_HEAD):
+        if answer.is_success or (method == "HEAD" and answer.status_code in (405, 501)):
             return answer
         raise self._refusal(reference, answer)
 
@@ -155,8 +149,8 @@ class RegistryClient:
         status = answer.status_code
         if status in (401, 403):
             who = (
-                f"refused the login of {self._credentials.username}"
-                if self._credentials
+                f"refused the login of {self.credentials.username}"
+                if self.credentials
                 else "asks for a login, and none is configured for it; it may have no such image"
             )
             return Failure(Cause.REGISTRY_UNAUTHORIZED, f"{reference}: {self.host} {who}")

@@ -55,7 +55,6 @@ NETWORK_ERRORS = (
     ErrorText("No route to host", Cause.RUNTIME_UNAVAILABLE, SILENT),
     ErrorText("Network is unreachable", Cause.RUNTIME_UNAVAILABLE, SILENT),
 )
-"""Messages of Python and `ssh`, with their cause and remedy; the first match counts."""
 
 CLOCK = (
     "Compare the host's clock (`date -u`) with the dates of the registry's certificate; set the"
@@ -79,7 +78,6 @@ REGISTRY_ERRORS = (
     ErrorText("x509: ", Cause.REGISTRY_UNTRUSTED),
     ErrorText("tls: ", Cause.REGISTRY_UNTRUSTED),
 )
-"""Messages about the connection to a registry; the first match counts."""
 
 _NESTING = re.compile(r""": |, '|, \"""")
 _IN_WORDS = (

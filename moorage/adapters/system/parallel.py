@@ -105,9 +105,7 @@ def run_all(
         tick: Called at least every half second; it may raise.
     """
     stopped = Event()
-    calls: list[tuple[Future[T], Callable[[], T]]] = [
-        (Future(), partial(job, stopped)) for job in jobs
-    ]
+    calls = [(Future[T](), partial(job, stopped)) for job in jobs]
     waiting, pending = deque(calls), {call for call, _ in calls}
     threads = _start(partial(_serve, waiting, complete), min(workers, len(jobs)))
     try:

@@ -5,14 +5,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import (
-    AliasChoices,
-    BaseModel,
-    ConfigDict,
-    Field,
-    field_validator,
-    model_validator,
-)
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 PREFIX = "MOORAGE_"
 
@@ -144,9 +137,7 @@ class Settings(BaseModel):
         found = dict(given)
         for name, field in cls.model_fields.items():
             alias = field.validation_alias
-            named = (
-                alias.choices if isinstance(alias, AliasChoices) else [f"{PREFIX}{name.upper()}"]
-            )
+            named = getattr(alias, "choices", [f"{PREFIX}{name.upper()}"])
             variable = next((one for one in named if one in there), None)
             if variable and given.keys().isdisjoint((name, *named)):
                 found[variable if alias else name] = there[variable]

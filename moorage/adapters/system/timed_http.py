@@ -11,15 +11,6 @@ Until = Callable[[], float | None]
 """Returns the deadline on the monotonic clock; None = no deadline."""
 
 
-def timed_client(library: Any, seconds: float, *, verify: Any = True, **options: Any) -> Any:
-    """A client for one request, whose whole answer must arrive within `seconds` from now."""
-    until = time.monotonic() + seconds
-    transport = library.HTTPTransport(verify=verify)
-    pool = transport._pool
-    pool._network_backend = TimedBackend(pool._network_backend, library, lambda: until)
-    return library.Client(transport=transport, **options)
-
-
 class TimedBackend:
     """Connects as the library does, and stops reading at a deadline."""
 

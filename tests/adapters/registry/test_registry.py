@@ -4,12 +4,13 @@ import base64
 import hashlib
 import json
 from collections.abc import Callable
+from ssl import SSLContext
 from typing import Any
 
 import httpx
 import pytest
 
-from moorage.adapters.registry.connection import Credentials, Endpoint
+from moorage.adapters.registry.connection import Credentials
 from moorage.adapters.registry.pinning import find_first
 from moorage.adapters.registry.registry import INDEXES, MANIFESTS, RegistryClient
 from moorage.common.failures import Cause, Failure
@@ -69,10 +70,10 @@ class MockedClient(RegistryClient):
 
     answer: Answer
 
-    def _client(self, endpoint: Endpoint) -> httpx.Client:
+    def _client(self, base: str, trust: SSLContext) -> httpx.Client:
         return httpx.Client(
-            base_url=endpoint.base,
-            headers=super()._client(endpoint).headers,
+            base_url=base,
+            headers=super()._client(base, trust).headers,
             transport=httpx.MockTransport(self.answer),
             follow_redirects=True,
         )
