@@ -15,7 +15,6 @@ from moorage.adapters.system.threads import (
 )
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
-from moorage.engines.labels import LABEL_REPLICA
 from moorage.engines.launch import split_off
 from moorage.operations.history.changes import spec_changes
 from moorage.operations.schedules import schedules_of
@@ -116,7 +115,7 @@ def replacement_summary(draft: Release, old: ReleaseRow | None) -> str:
         return overlap
     replace = draft.spec.replace
     first, _ = split_off(draft.plan, replace.canary_share)
-    count = len({spec.labels[LABEL_REPLICA] for spec in first.containers})
+    count = len({spec.replica for spec in first.containers})
     watched = f"{count} of {draft.spec.replicas} replicas, watched for {replace.canary_seconds} s"
     return f"canary: {watched}; then the rest; {overlap}"
 

@@ -11,7 +11,6 @@ from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.system.threads import in_thread, run_shielded, run_uninterrupted
 from moorage.common.failures import OUT_OF_REACH, Cause, Failure
 from moorage.common.units import human_seconds
-from moorage.engines.labels import LABEL_REPLICA
 from moorage.engines.launch import ContainerSpec, LaunchPlan, planned_workload, start_groups
 from moorage.engines.stopping import Drained
 from moorage.engines.workload import Workload
@@ -68,13 +67,13 @@ def undo_stop(row: ReleaseRow, successor: str, *, seconds: float | None = None) 
     plan = down = plan_of(row)
     spare = ENDING not in own.cause
     if spare:  # replicas with a container that is not seen running
-        down = _part_of(plan, {_replica(spec) for spec in plan.containers if not _runs(spec)})
+        down = plan.of_replicas({spec.replica for spec in plan.containers if not _runs(spec)})
     deadlines = row.release.spec.readiness.deadlines if row.release else Deadlines()
     wait = float(deadlines.load_seconds) if seconds is None else seconds
     if down.containers:
         tell(f"{row.id} is started again; it may take {human_seconds(wait)} to answer")
     failed = _start_replicas(row, down, wait, again=not spare)
-    if failed and failed.keys() == set(map(_replica, plan.containers)):
+    if failed and failed.keys() == {spec.replica for spec in plan.containers}:
         raise next(iter(failed.values()))
     if ledger().releases.get(row.id).state == ReleaseState.STOPPING:
         lost = (f"replica {replica}: {failure}" for replica, failure in sorted(failed.items()))
@@ -204,18 +203,18 @@ def _end_superseded(release: str, outcome: str) -> None:
 
 def _start_replicas(
     row: ReleaseRow, plan: LaunchPlan, wait: float, *, again: bool
-) -> dict[str, Failure]:
+) -> dict[int, Failure]:
     """Start replicas in turns and wait for each; returns the failure of each that failed.
 
     Where one is not healthy after the wait, none starts on its accelerators while it loads: the
     later turns are left to reconciling.
     """
-    failed: dict[str, Failure] = {}
+    failed: dict[int, Failure] = {}
     for part in start_groups(plan):
-        started: dict[str, list[Workload]] = {}
-        for replica in sorted(set(map(_replica, part.containers))):
+        started: dict[int, list[Workload]] = {}
+        for replica in sorted({spec.replica for spec in part.containers}):
             with _collect_failure(failed, replica):
-                own = _part_of(part, {replica})
+                own = part.of_replicas({replica})
                 if again:  # a process that was signalled to end may still run
                     stop_all([planned_workload(spec) for spec in own.containers], ABORT_SECONDS)
                 restore_image(row.release, own)
@@ -231,7 +230,7 @@ def _start_replicas(
 
 
 @contextmanager
-def _collect_failure(failed: dict[str, Failure], replica: str) -> Iterator[None]:
+def _collect_failure(failed: dict[int, Failure], replica: int) -> Iterator[None]:
     try:
         yield
     except Failure as failure:
@@ -266,12 +265,3 @@ def _runs(spec: ContainerSpec) -> bool:
         seen = runtime.observe(planned_workload(spec))
         return seen.running and not seen.restarts
     return False
-
-
-def _replica(spec: ContainerSpec) -> str:
-    return spec.labels[LABEL_REPLICA]
-
-
-def _part_of(plan: LaunchPlan, replicas: set[str]) -> LaunchPlan:
-    left = (spec for spec in plan.containers if _replica(spec) in replicas)
-    return plan.model_copy(update={"containers": tuple(left)})

@@ -15,7 +15,6 @@ from moorage.adapters.ledger.transitions import author
 from moorage.adapters.prefect.events import emit_release_event
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
-from moorage.engines.labels import LABEL_REPLICA
 from moorage.engines.launch import LaunchPlan, start_groups
 from moorage.engines.registry import ENGINES
 from moorage.engines.workload import Workload
@@ -60,9 +59,7 @@ def restart(action: Action, row: ReleaseRow) -> str:
 
 def _start_again(row: ReleaseRow, replicas: set[int], reason: str) -> str:
     # Of replicas that share an accelerator, start one now and the others in later reconciles.
-    plan = plan_of(row)
-    wanted = [one for one in plan.containers if int(one.labels[LABEL_REPLICA]) in replicas]
-    part = start_groups(plan.model_copy(update={"containers": tuple(wanted)}))[0]
+    part = start_groups(plan_of(row).of_replicas(replicas))[0]
     _fetch_image(row, part, reason)
     record = Restart(
         at=datetime.now(UTC),
@@ -208,8 +205,7 @@ def _dead_replicas(row: ReleaseRow, dead: frozenset[str]) -> set[int]:
     known = [one for one in row.workloads if one.name in dead]
     running = (one for one in known if runtime_for(one, settings()).observe(one).running)
     missing = dead - {one.name for one in running}
-    planned = (spec for spec in plan_of(row).containers if spec.name in missing)
-    return {int(spec.labels[LABEL_REPLICA]) for spec in planned}
+    return {spec.replica for spec in plan_of(row).containers if spec.name in missing}
 
 
 def _probe_replicas(row: ReleaseRow) -> tuple[RepairRecord, dict[int, str]]:

@@ -258,10 +258,11 @@ def refused_argument(error: BaseException | None) -> str:
 def _bad_setting(error: ValidationError) -> Failure:
     """The failure for a value that `Settings`, or the type of an argument, refuses."""
     from moorage.adapters.system.settings import PREFIX, Settings  # noqa: PLC0415  (only failures)
+    from moorage.common.printable import clipped  # noqa: PLC0415  (as above)
     from moorage.reports import problems  # noqa: PLC0415  (as above)
 
     first = error.errors(include_url=False)[0]
-    found = problems.clipped(repr(first["input"]), LONGEST_SHOWN)
+    found = clipped(repr(first["input"]), LONGEST_SHOWN)
     if not first["loc"]:
         pattern = first.get("ctx", {}).get("pattern", "")
         wanted = problems.PATTERNS_IN_WORDS.get(pattern, first["msg"])

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import chain
 from math import ceil
 from typing import Any
@@ -159,6 +159,11 @@ class ContainerSpec(Value):
         return Role(self.labels[LABEL_ROLE])
 
     @property
+    def replica(self) -> int:
+        """The number of its replica."""
+        return int(self.labels[LABEL_REPLICA])
+
+    @property
     def runs_engine(self) -> bool:
         """Whether its command is the engine's; else it is part of a Ray cluster."""
         return self.role == Role.LEADER or (self.role == Role.FOLLOWER and not self.awaits)
@@ -210,6 +215,14 @@ class LaunchPlan(Value):
         """Whether it runs on a Ray cluster instead of hosts."""
         return any(spec.application for spec in self.containers)
 
+    def with_containers(self, containers: Iterable[ContainerSpec]) -> LaunchPlan:
+        """The same plan for these containers."""
+        return self.model_copy(update={"containers": tuple(containers)})
+
+    def of_replicas(self, replicas: Collection[int]) -> LaunchPlan:
+        """The same plan for these replicas."""
+        return self.with_containers(one for one in self.containers if one.replica in replicas)
+
     def with_warnings(self, more: Iterable[str]) -> LaunchPlan:
         """The same plan with further warnings at the end."""
         return self.model_copy(update={"warnings": (*self.warnings, *more)})
@@ -229,7 +242,7 @@ def start_groups(plan: LaunchPlan) -> tuple[LaunchPlan, ...]:
         turn = 1 + max((at for at, used in taken.items() if used & devices), default=-1)
         parts[turn] += containers
         taken[turn] |= devices
-    return tuple(plan.model_copy(update={"containers": tuple(part)}) for part in parts.values())
+    return tuple(map(plan.with_containers, parts.values()))
 
 
 def split_off(plan: LaunchPlan, share: float) -> tuple[LaunchPlan, LaunchPlan]:
@@ -238,16 +251,16 @@ def split_off(plan: LaunchPlan, share: float) -> tuple[LaunchPlan, LaunchPlan]:
     # Round first, because 0.1 * 30 is a little more than 3 in floating point.
     count = max(1, ceil(round(share * len(replicas), 9)))
     first, rest = (
-        plan.model_copy(update={"containers": tuple(chain.from_iterable(part))})
+        plan.with_containers(chain.from_iterable(part))
         for part in (replicas[:count], replicas[count:])
     )
     return first, rest
 
 
 def _replicas(plan: LaunchPlan) -> list[list[ContainerSpec]]:
-    replicas = defaultdict[str, list[ContainerSpec]](list)
+    replicas = defaultdict[int, list[ContainerSpec]](list)
     for container in plan.containers:
-        replicas[container.labels[LABEL_REPLICA]].append(container)
+        replicas[container.replica].append(container)
     return list(replicas.values())
 
 
@@ -263,7 +276,7 @@ def planned_workload(spec: ContainerSpec) -> Workload:
         endpoint=spec.endpoint,
         base_path=spec.base_path,
         role=spec.role,
-        replica=int(spec.labels[LABEL_REPLICA]),
+        replica=spec.replica,
     )
 
 

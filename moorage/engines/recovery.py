@@ -61,11 +61,11 @@ def correction_for(
 
 def with_correction(plan: LaunchPlan, correction: Correction, names: Collection[str]) -> LaunchPlan:
     """The plan of the first try, corrected in the named containers, which are not running."""
-    containers = tuple(
+    containers = (
         _amended(spec, correction) if spec.name in names and spec.runs_engine else spec
         for spec in plan.containers
     )
-    corrected = plan.model_copy(update={"containers": containers})
+    corrected = plan.with_containers(containers)
     return corrected.with_warnings([f"second try with {correction.summary}"])
 
 

@@ -49,7 +49,7 @@ def reached_at(row: ReleaseRow, addresses: Mapping[str, str]) -> ReleaseRow:
     if release and release.plan:
         containers = tuple(_reached_at(one, addresses) for one in release.plan.containers)
         if containers != release.plan.containers:
-            plan = release.plan.model_copy(update={"containers": containers})
+            plan = release.plan.with_containers(containers)
             release = release.model_copy(update={"plan": plan})
     return replace(row, workloads=workloads, release=release)
 
