@@ -13,7 +13,7 @@ from moorage.common.units import GIB
 from moorage.common.values import Value
 from moorage.models.profile import ModelProfile
 from moorage.readiness.engine_facts import Measured
-from moorage.spec.arguments import MULTIPLES, WRITTEN, full_name
+from moorage.spec.arguments import MULTIPLES, WRITTEN, full_name, parse_words
 
 TENSOR = ("--tensor-parallel-size", "-tp", "--tp")
 PIPELINE = ("--pipeline-parallel-size", "-pp", "--pp")
@@ -97,16 +97,8 @@ def key_of_command(key: CalibrationKey, command: Sequence[str]) -> CalibrationKe
 
 def _options(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Options with the words that follow them; the last of a repeated option counts."""
-    found: dict[str, tuple[str, ...]] = {}
-    name = ""
-    for word in arguments:
-        if word.startswith("-"):
-            written, equals, value = word.partition("=")
-            name = full_name(written.replace("_", "-"))
-            found[name] = (value,) if equals else ()
-        elif name:
-            found[name] = (*found[name], word)
-    return found
+    options = parse_words(arguments).options
+    return {full_name(one.written.replace("_", "-")): one.values for one in options}
 
 
 def _shape(profile: ModelProfile) -> str:

@@ -27,8 +27,6 @@ SIZES = {
 }
 """Bytes of one element, by vLLM's and by safetensors' names."""
 
-HALF_NAMES = {"half": "float16", "float": "float32"}
-
 
 def size_of(dtype: str) -> int:
     """Bytes of one element."""
@@ -44,7 +42,7 @@ def engine_dtype(facts: Facts, pooling: bool) -> str:
     """
     named = facts.config.get("torch_dtype") or facts.config.get("dtype") or facts.get("torch_dtype")
     name = str(named or "float32").removeprefix("torch.")
-    name = HALF_NAMES.get(name, name)
+    name = {"half": "float16", "float": "float32"}.get(name, name)
     model_type = str(facts.config.get("model_type") or "")
     if name == "float32":
         name = "float16" if pooling and model_type not in NO_FLOAT16 else "bfloat16"

@@ -118,11 +118,8 @@ class Facts:
         attention = self.text.get("attn_config")
         if isinstance(attention, Mapping) and isinstance(attention.get("kv_n_heads"), int):
             return int(attention["kv_n_heads"])
-        for key in KV_HEAD_KEYS:
-            value = self.get(key)
-            if isinstance(value, int):
-                return value
-        return self.heads
+        stated = (value for key in KV_HEAD_KEYS if isinstance(value := self.get(key), int))
+        return next(stated, self.heads)
 
     @property
     def head_size(self) -> int:

@@ -101,11 +101,6 @@ class MemorySettings(CacheOptions):
     kv_pool_bytes: Annotated[int, Field(ge=0)] = 20 * GIB
 
     @property
-    def as_described(self) -> bool:
-        """Whether all versions that may run are at least the one that the rules describe."""
-        return self.since(DESCRIBED)
-
-    @property
     def is_read(self) -> bool:
         """Whether rules hold that were read in two versions, the one described and `ALSO_READ`."""
         read = version_key(ALSO_READ)[:2]
@@ -128,7 +123,7 @@ class MemorySettings(CacheOptions):
             return False
         newest = version_key(last)[:2]  # of any patch
         later = all(version_key(one)[:2] > newest for one in self.versions)
-        return later if last else self.as_described
+        return later if last else self.since(DESCRIBED)
 
     @property
     def expert_ranks(self) -> int:

@@ -98,22 +98,19 @@ class TensorName:
 @lru_cache(maxsize=1 << 17)
 def parse_name(name: str) -> TensorName:
     """Parse the name of a tensor."""
-    layer = None if TOWER.search(name) else LAYER.search(name)
+    numbered = None if TOWER.search(name) else LAYER.search(name)
+    layer = int(numbered[1]) if numbered else None
     plain = NUMBER.sub("", name)
     fused = FUSED_EXPERT.search(plain)
     if fused:
         leaf = FUSED_LEAVES.get(fused[2] or "", "weight")
-        return TensorName(_index(layer), plain[: fused.end(1)], leaf, expert=True, stacked=True)
+        return TensorName(layer, plain[: fused.end(1)], leaf, expert=True, stacked=True)
     module, _, leaf = plain.rpartition(".")
     leaf = OTHER_LEAVES.get(leaf, leaf)
     if leaf not in LEAVES:
         module, leaf = plain, ""
     stacked = module.endswith(EXPERT_LINEARS)
-    return TensorName(_index(layer), module, leaf, stacked or ".experts." in name, stacked)
-
-
-def _index(match: re.Match[str] | None) -> int | None:
-    return int(match[1]) if match else None
+    return TensorName(layer, module, leaf, stacked or ".experts." in name, stacked)
 
 
 class Split(StrEnum):
@@ -202,11 +199,9 @@ TOWER_MODULES: dict[str, Split] = {
     **dict.fromkeys(("patch_embed.proj", "pos_embed", "patch_embedding"), Split.WHOLE),
     **dict.fromkeys(("position_embedding", "mm_input_projection_weight"), Split.WHOLE),
     **dict.fromkeys(("patch_embed.pos_emb", "mm_projector.proj", "mlp1"), Split.WHOLE),
-    **dict.fromkeys(("ls1", "ls2"), Split.WHOLE),
     **dict.fromkeys(("positional_embedding_vlm", "position_embedding_table"), Split.WHOLE),
-    **dict.fromkeys(
-        ("merging_layer", "patch_conv", "input_proj", "embedding_projection"), Split.WHOLE
-    ),
+    **dict.fromkeys(("ls1", "ls2", "merging_layer", "patch_conv", "input_proj"), Split.WHOLE),
+    "embedding_projection": Split.WHOLE,
 }
 """Splits in encoders of images and sound; other modules follow `MODULES`."""
 

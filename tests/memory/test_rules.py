@@ -8,7 +8,7 @@ from moorage.common.refusal import Reason, Refusal
 from moorage.memory.dtypes import pools
 from moorage.memory.facts import Facts
 from moorage.memory.kv import KVKind, KVSpec, LayerCache, group_layers
-from moorage.memory.layers import Mixer, layer_mixers, stage_layers
+from moorage.memory.layers import Mixer, layer_mixers, stage_ranges
 from moorage.memory.need import MemoryPrediction
 from moorage.memory.options import MemorySettings
 from moorage.memory.sharding import Split, parse_name, split_of
@@ -66,11 +66,12 @@ MAMBA = {
 def test_remaining_layers_go_to_the_stages_before_the_last(
     layers: int, stages: int, counts: list[int]
 ) -> None:
-    assert [len(stage) for stage in stage_layers(layers, stages)] == counts
+    facts = Facts({**LLAMA, "num_hidden_layers": layers})
+    ranges = stage_ranges(facts, MemorySettings(pipeline_parallel_size=stages))
+    assert [len(stage) for stage in ranges] == counts
 
 
 def test_layers_go_to_the_stages_that_the_user_states() -> None:
-    assert stage_layers(61, 2, (20, 41)) == (range(20), range(20, 61))
     stated = predict({"num_hidden_layers": 4}, pipeline_parallel_size=2, layer_partition=(1, 3))
     assert [stage.layers for stage in stated.stages] == [1, 3]
 
