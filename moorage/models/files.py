@@ -90,9 +90,8 @@ def choose_files(files: Sequence[ModelFile], pattern: str = "") -> Choice:
         raise Failure(Cause.SOURCE_INCOMPLETE, detail, suggestion=suggestion)
     families = _families_byfolder_of([file for file in files if not reasons[file.name]])
     family = _main_family(files, families)
-    for file in files:
-        reason = reasons[file.name] or _reason_to_skip_weights(file.name, families, family)
-        reasons[file.name] = reason
+    for name, reason in reasons.items():
+        reasons[name] = reason or _reason_to_skip_weights(name, families, family)
     reasons |= _other_projectors([name for name, why in reasons.items() if not why], families)
     chosen, skipped = split(files, reasons)
     if family != GGUF and not any(file.name == "config.json" for file in chosen):
