@@ -8,12 +8,7 @@ Source: `config/model.py:_resolve_auto_dtype` and `_get_default_runner_type`,
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from moorage.memory.architectures import (
-    GENERATING_MODELS,
-    NO_FLOAT16,
-    POOLING_ENDINGS,
-    POOLING_MODELS,
-)
+from moorage.memory import architectures
 from moorage.memory.facts import Facts
 from moorage.memory.options import MemorySettings
 from moorage.memory.refusal import rejected_if, unknown
@@ -45,8 +40,8 @@ def engine_dtype(facts: Facts, pooling: bool) -> str:
     name = {"half": "float16", "float": "float32"}.get(name, name)
     model_type = str(facts.config.get("model_type") or "")
     if name == "float32":
-        name = "float16" if pooling and model_type not in NO_FLOAT16 else "bfloat16"
-    if name == "float16" and model_type in NO_FLOAT16:
+        name = "float16" if pooling and model_type not in architectures.NO_FLOAT16 else "bfloat16"
+    if name == "float16" and model_type in architectures.NO_FLOAT16:
         return "bfloat16"
     return name
 
@@ -152,6 +147,8 @@ def pools(facts: Facts, runner: str) -> bool:
     if runner != "auto":
         return runner == "pooling"
     name = facts.architecture
-    if name in POOLING_MODELS:
+    if name in architectures.POOLING_MODELS:
         return True
-    return name.endswith(POOLING_ENDINGS) and not name.endswith(GENERATING_MODELS)
+    return name.endswith(architectures.POOLING_ENDINGS) and not name.endswith(
+        architectures.GENERATING_MODELS
+    )

@@ -100,6 +100,10 @@ class KVGroup:
         return {member.spec for member in self.members}
 
 
+Specs = Sequence[Collection[KVSpec]]
+"""The distinct caches of each group."""
+
+
 def group_layers(caches: Sequence[LayerCache], hybrid: bool) -> tuple[KVGroup, ...]:
     """Split the layers of the whole model, in the order of their creation, into groups.
 
@@ -181,21 +185,16 @@ def _equal_groups(caches: Sequence[LayerCache]) -> tuple[KVGroup, ...]:
     return tuple(groups)
 
 
-def blocks_per_request(groups: Sequence[KVGroup], tokens: int, in_flight: int) -> int:
+def blocks_per_request(specs: Specs, tokens: int, in_flight: int) -> int:
     """Block ids that one request of `tokens` tokens takes, summed over the groups."""
-    return _blocks([group.specs for group in groups], tokens, in_flight)
+    return sum(max(spec.blocks_for(tokens, in_flight) for spec in group) for group in specs)
 
 
-def longest_fit(groups: Sequence[KVGroup], blocks: int, longest: int, in_flight: int) -> int:
+def longest_fit(specs: Specs, blocks: int, longest: int, in_flight: int) -> int:
     """Longest request in tokens that `blocks` block ids hold; 0 = not even one token fits."""
-    specs = [group.specs for group in groups]
-    return largest(lambda tokens: _blocks(specs, tokens, in_flight) <= blocks, longest)
+    return largest(lambda tokens: blocks_per_request(specs, tokens, in_flight) <= blocks, longest)
 
 
 def keeps_states(found: MemoryPrediction) -> bool:
     """Whether requests keep a recurrent state in the cache."""
     return any(group.kind == KVKind.MAMBA for group in found.groups)
-
-
-def _blocks(specs: Sequence[Collection[KVSpec]], tokens: int, in_flight: int) -> int:
-    return sum(max(spec.blocks_for(tokens, in_flight) for spec in group) for group in specs)

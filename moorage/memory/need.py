@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
@@ -258,8 +259,4 @@ def largest(fits: Callable[[int], bool], at_most: int) -> int:
 
     `fits` must be monotonic: if a number fits, every smaller one fits too.
     """
-    low, high = 0, at_most
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle - 1)
-    return low
+    return bisect_left(range(1, at_most + 1), True, key=lambda number: not fits(number))

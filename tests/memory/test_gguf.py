@@ -418,7 +418,7 @@ def test_the_bytes_of_a_draft_model_can_be_stated() -> None:
 def test_a_draft_model_stays_on_the_accelerators_with_few_layers() -> None:
     header, draft = GgufHeader(SIZES, 8 * GIB, PARTS), Loaded(draft=GgufHeader(SIZES, GIB))
     alone, with_draft = (
-        GgufMemory(header, parse_words(()), loaded).with_layers(1) for loaded in (None, draft)
+        GgufMemory(header, parse_words(()), loaded).with_layers(1) for loaded in (Loaded(), draft)
     )
     assert with_draft.ram_of_layers(4096, 1) == alone.ram_of_layers(4096, 1)
     need = with_draft.need(QUERY)

@@ -46,9 +46,7 @@ SPECS = st.builds(
     window=st.integers(1, 5000),
     states=st.integers(1, 3),
 )
-GROUPS = st.lists(SPECS, min_size=1, max_size=5).map(
-    lambda specs: [KVGroup(members=(LayerCache(layer=0, spec=spec),)) for spec in specs]
-)
+GROUPS = st.lists(SPECS, min_size=1, max_size=5).map(lambda specs: [{spec} for spec in specs])
 TOKENS = st.integers(1, 200_000)
 
 
