@@ -72,15 +72,14 @@ def step_terms(setup: EngineSetup, caches: bool) -> Iterator[Term]:
         yield Term.estimate("request_table", rows * tokens * SLOT, formula)
 
 
-def outer_terms(options: MemoryOptions, ranks: int) -> tuple[Term, ...]:
+def outer_terms(options: MemoryOptions, ranks: int) -> Iterator[Term]:
     """The estimates of memory taken before the engine measures, in addition to its budget."""
     stated = options.stated
     driver = (CONTEXT, "the driver's context of one process")
-    terms = [_term("context", stated.context, lambda: driver, inside=False)]
+    yield _term("context", stated.context, lambda: driver, inside=False)
     if ranks > 1:
         buffers = (NCCL, f"{ranks} ranks talk to each other")
-        terms.append(_term("nccl", stated.nccl, lambda: buffers, inside=False))
-    return tuple(terms)
+        yield _term("nccl", stated.nccl, lambda: buffers, inside=False)
 
 
 def activation(setup: EngineSetup) -> tuple[int, str]:

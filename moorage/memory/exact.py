@@ -66,7 +66,6 @@ class Scale:
 
     @cached_property
     def _facts(self) -> Facts:
-        """The facts of the model; a refusal where its configuration says too little."""
         return Facts(self._config)
 
     def weigh(self, query: MemoryQuery) -> RankWeights:

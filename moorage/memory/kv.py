@@ -33,8 +33,6 @@ class KVSpec:
     """The cache of one layer on one rank; kept small, as each prediction makes one for each layer.
 
     Attributes:
-        block_size: Tokens of one block.
-        page_bytes: Bytes of one block.
         window: Tokens that a sliding or chunked layer sees; None = all.
         states: Blocks of a recurrent state (Mamba) that one request holds; 0 = one for each block
             of its tokens.

@@ -86,8 +86,7 @@ class MemorySettings(CacheOptions):
 
     Attributes:
         max_model_len: Longest request in tokens; None = the model's own.
-        versions: Versions of vLLM that may run, "" = unknown; none = another engine.
-        device_name: The accelerator's name; empty = unknown.
+        versions: As in `MemoryQuery`, and so are the facts of the device.
     """
 
     tensor_parallel_size: Count = 1
@@ -205,7 +204,6 @@ class MemoryOptions(CacheOptions):
         graph_limit: Largest batch for which a graph is captured.
         graph_sizes: Number of batch sizes for which graphs are captured.
         profiles_graphs: Whether vLLM sets its estimate for graphs aside.
-        second_runner: Whether vLLM uses its second model runner.
         unsettled_runner: Whether an argument may affect the choice of the runner.
         kv_bytes: Bytes of the KV cache on each rank; None = as many as the requests need.
         absent: Kinds of input of which no request may have any: `image`, `video`, `audio`.

@@ -59,7 +59,6 @@ class TensorName:
         layer: Index of its decoder layer; None = in no decoder layer.
         module: Name of its module without numbers.
         leaf: Name of the parameter, such as `weight`.
-        expert: Whether it belongs to experts.
         stacked: Whether it holds all experts of a layer at once.
     """
 

@@ -76,7 +76,6 @@ class Answer(Value):
     """The memory that a model takes of each accelerator.
 
     Attributes:
-        claim: Bytes taken of each accelerator.
         longest: Longest context in tokens that fits at this concurrency.
         most_requests: Requests of the given length that fit at once.
         token_bytes: Bytes of KV cache that each further token takes on one rank.

@@ -195,7 +195,7 @@ def memory_of(path: Path, arguments: str, loaded: Loaded | None = None) -> GgufM
     assert sum(parts.values()) == model.weights.bytes
     kind = model.config["model_type"]
     header = GgufHeader(model.config[GGUF], model.weights.bytes, parts, kind)
-    return GgufMemory(header, words, loaded)
+    return GgufMemory(header, words, loaded or Loaded())
 
 
 def asset_of(path: Path) -> Asset:

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from moorage.common.refusal import Reason, Refusal
 from moorage.memory.facts import Facts
 from moorage.memory.kv import (
-    KVGroup,
     KVKind,
     KVSpec,
     LayerCache,
@@ -69,7 +68,7 @@ def test_more_tokens_never_need_fewer_blocks(
 
 @given(groups=GROUPS, blocks=st.integers(0, 20_000), longest=TOKENS, in_flight=TOKENS)
 def test_the_longest_fit_fits_and_one_token_more_does_not(
-    groups: list[KVGroup], blocks: int, longest: int, in_flight: int
+    groups: list[set[KVSpec]], blocks: int, longest: int, in_flight: int
 ) -> None:
     fit = longest_fit(groups, blocks, longest, in_flight)
     assert fit <= longest
