@@ -82,21 +82,8 @@ class LayerCache:
     spec: KVSpec
 
 
-@dataclass(frozen=True, slots=True)
-class KVGroup:
-    """Layers that share one block table, in the model's order."""
-
-    members: tuple[LayerCache, ...]
-
-    def page_bytes_on(self, layers: range) -> int:
-        """Bytes of one block, summed over the group's layers on one pipeline stage (`layers`)."""
-        return sum(member.spec.page_bytes for member in self.members if member.layer in layers)
-
-    @property
-    def specs(self) -> set[KVSpec]:
-        """The distinct caches of the group's layers."""
-        return {member.spec for member in self.members}
-
+KVGroup = tuple[LayerCache, ...]
+"""Layers that share one block table, in the model's order."""
 
 Specs = Sequence[Collection[KVSpec]]
 """The distinct caches of each group."""
@@ -122,7 +109,7 @@ def group_layers(caches: Sequence[LayerCache], hybrid: bool) -> tuple[KVGroup, .
                 " connectors turn off, also that of `extended_kv_cache`"
             )
     if _uniform(_distinct(caches)):
-        return (KVGroup(members=tuple(caches)),)
+        return (tuple(caches),)
     largest = max(spec.page_bytes for spec in specs)
     return _equal_groups(_map_specs(caches, lambda spec: _with_page(spec, largest)))
 
@@ -179,7 +166,7 @@ def _equal_groups(caches: Sequence[LayerCache]) -> tuple[KVGroup, ...]:
     for bucket in buckets.values():
         number = -(-len(bucket) // size)
         # Every n-th layer, so that each pipeline stage has its share of each group.
-        groups += [KVGroup(members=tuple(bucket[start::number])) for start in range(number)]
+        groups += [tuple(bucket[start::number]) for start in range(number)]
     return tuple(groups)
 
 

@@ -128,7 +128,7 @@ def exact_prediction(
     # `config/vllm.py:max_in_flight_tokens`, async scheduling on the V2 model runner.
     in_flight = (settings.pipeline_parallel_size + 1) * settings.max_num_batched_tokens
     pool = settings.kv_pool_bytes
-    specs = [group.specs for group in paid]
+    specs = [{member.spec for member in group} for group in paid]
     request = blocks_per_request(specs, tokens, in_flight)
     stages = _stages(paid, ranges, weights, request, pool)
     block = max(stage.bytes_per_block for stage in stages)
@@ -148,7 +148,7 @@ def exact_prediction(
         # vLLM always holds one block back, the null block.
         max_fit_len=None if number is None else longest_fit(specs, number - 1, tokens, in_flight),
         full_request_fits=number is None or request <= number - 1,
-        groups=tuple(_group(group.members, tokens, in_flight) for group in groups),
+        groups=tuple(_group(group, tokens, in_flight) for group in groups),
         stages=stages,
     )
 
@@ -159,7 +159,7 @@ def _groups(
     """All groups, and those that take blocks; states of SGLang take none."""
     if settings.sglang and not any(cache.spec.kind is KVKind.CROSS for cache in caches):
         groups = sglang_groups(facts, settings, caches)
-        return groups, [one for one in groups if one.members[0].spec.kind is not KVKind.MAMBA]
+        return groups, [one for one in groups if one[0].spec.kind is not KVKind.MAMBA]
     groups = group_layers(caches, settings.hybrid_kv_cache_manager)
     return groups, groups
 
@@ -172,7 +172,7 @@ def _stages(
     pool: int,
 ) -> tuple[StageMemory, ...]:
     # The groups share one pool, so the widest group counts.
-    blocks = [max((g.page_bytes_on(layers) for g in groups), default=0) for layers in ranges]
+    blocks = [max((_page_bytes(g, layers) for g in groups), default=0) for layers in ranges]
     return tuple(
         StageMemory(
             pp_rank=rank,
@@ -184,6 +184,10 @@ def _stages(
         )
         for rank, block in enumerate(blocks)
     )
+
+
+def _page_bytes(group: KVGroup, layers: range) -> int:
+    return sum(member.spec.page_bytes for member in group if member.layer in layers)
 
 
 def _longest_request(facts: Facts, settings: MemorySettings) -> int:
@@ -215,12 +219,12 @@ def _caches_prefixes(facts: Facts, settings: MemorySettings) -> bool:
 
 
 def _block_size(groups: Sequence[KVGroup], settings: MemorySettings) -> int | None:
-    specs = [group.members[0].spec for group in groups]
+    specs = [group[0].spec for group in groups]
     attention = [spec.block_size for spec in specs if spec.kind is not KVKind.MAMBA]
     return min(attention, default=usual_block(settings) if groups else None)
 
 
-def _group(members: Sequence[LayerCache], tokens: int, in_flight: int) -> GroupMemory:
+def _group(members: KVGroup, tokens: int, in_flight: int) -> GroupMemory:
     specs = [member.spec for member in members]
     first = specs[0]
     # In a group of equal pages, the window of any layer counts.

@@ -113,8 +113,8 @@ def test_each_layer_is_in_one_group_and_all_pages_of_the_pool_are_alike(
     members = [LayerCache(layer=i, spec=kinds[kind]) for i, kind in enumerate(layers)]
     if hybrid or 0 in layers or 2 in layers or set(layers) == {1}:
         groups = group_layers(members, hybrid)
-        assert sorted(m.layer for g in groups for m in g.members) == list(range(len(layers)))
-        assert len(groups) == 1 or len({m.spec.page_bytes for g in groups for m in g.members}) == 1
+        assert sorted(m.layer for g in groups for m in g) == list(range(len(layers)))
+        assert len(groups) == 1 or len({m.spec.page_bytes for g in groups for m in g}) == 1
 
 
 MAMBA2 = {

@@ -110,7 +110,7 @@ def test_layers_are_split_into_groups_of_one_size(
     whole = KVSpec(kind=KVKind.FULL, block_size=16, page_bytes=8)
     caches = [LayerCache(layer=i, spec=local) for i in range(sliding)]
     caches += [LayerCache(layer=sliding + i, spec=whole) for i in range(full)]
-    assert [len(group.members) for group in group_layers(caches, hybrid=True)] == sizes
+    assert [len(group) for group in group_layers(caches, hybrid=True)] == sizes
     assert len(group_layers(caches, hybrid=False)) == 1
 
 
@@ -121,7 +121,7 @@ def test_pages_are_unified_by_larger_blocks_or_by_padding() -> None:
     groups = group_layers(
         [big, LayerCache(layer=1, spec=half), LayerCache(layer=2, spec=odd)], hybrid=True
     )
-    assert [(g.members[0].spec.block_size, g.page_bytes_on(range(3))) for g in groups] == [
+    assert [(g[0].spec.block_size, sum(m.spec.page_bytes for m in g)) for g in groups] == [
         (16, 24),
         (32, 24),
         (16, 24),
