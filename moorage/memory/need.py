@@ -200,16 +200,6 @@ class Need(Value):
         """Bytes on top of `--gpu-memory-utilization`."""
         return sum(term.bytes for term in self.terms if not term.inside)
 
-    @property
-    def exact_bytes(self) -> int:
-        """Bytes that follow from the engine's own accounting."""
-        return sum(term.bytes for term in self.terms if term.exact)
-
-    @property
-    def estimated_bytes(self) -> int:
-        """Bytes that are estimated or stated."""
-        return sum(term.bytes for term in self.terms if not term.exact)
-
     def term(self, name: str) -> Term | None:
         """The term of that name; None = there is none."""
         return next((term for term in self.terms if term.name == name), None)
