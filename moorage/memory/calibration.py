@@ -172,11 +172,9 @@ def corrected(terms: Mapping[str, int], measured: Measured) -> dict[str, int]:
     Activation and graphs become the measured values. Weights are exact, so memory that stays
     allocated beyond them, except the cache and the graphs, is only added.
     """
-    found = dict(terms)
     sizes = {"activation": measured.activation_bytes, "cuda_graphs": charged_graphs(measured)}
-    for name, size in sizes.items():
-        if size is not None and name in terms:
-            found[name] = size
+    known = {name: size for name, size in sizes.items() if size is not None and name in terms}
+    found = {**terms, **known}
     staying, names = measured.consumed_bytes, STAYING
     if staying is None:
         staying, names = measured.weights_bytes, LOADED
