@@ -156,11 +156,8 @@ class HostSnapshot(Value):
 
     def claimed(self, resource: Resource, index: int = 0) -> int:
         """The claimed amount of a resource."""
-        return sum(
-            claim.amount
-            for claim in self.claims
-            if claim.resource == resource and claim.index == index
-        )
+        own = (claim for claim in self.claims if claim.resource == resource)
+        return sum(claim.amount for claim in own if claim.index == index)
 
     @property
     def capacities(self) -> tuple[Capacity, ...]:

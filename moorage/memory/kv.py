@@ -97,19 +97,18 @@ def group_layers(caches: Sequence[LayerCache], hybrid: bool) -> tuple[KVGroup, .
     if not caches:
         return ()
     specs = _distinct(caches)
-    if not hybrid and not _uniform(specs):
-        if any(spec.kind in SAME_TOKENS for spec in specs):
-            caches = _map_specs(
-                caches, lambda spec: replace(spec, kind=KVKind.FULL) if spec.kind in LOCAL else spec
-            )
-        if not _uniform(_distinct(caches)):
-            raise rejected(
-                "Failed to promote local KV cache specs to one unified type: this model needs the"
-                " hybrid KV cache manager, which `--disable-hybrid-kv-cache-manager` and most KV"
-                " connectors turn off, also that of `extended_kv_cache`"
-            )
+    if not hybrid and any(spec.kind in SAME_TOKENS for spec in specs):
+        caches = _map_specs(
+            caches, lambda spec: replace(spec, kind=KVKind.FULL) if spec.kind in LOCAL else spec
+        )
     if _uniform(_distinct(caches)):
         return (tuple(caches),)
+    if not hybrid:
+        raise rejected(
+            "Failed to promote local KV cache specs to one unified type: this model needs the"
+            " hybrid KV cache manager, which `--disable-hybrid-kv-cache-manager` and most KV"
+            " connectors turn off, also that of `extended_kv_cache`"
+        )
     largest = max(spec.page_bytes for spec in specs)
     return _equal_groups(_map_specs(caches, lambda spec: _with_page(spec, largest)))
 
