@@ -40,10 +40,9 @@ def engine_dtype(facts: Facts, pooling: bool) -> str:
     name = {"half": "float16", "float": "float32"}.get(name, name)
     model_type = str(facts.config.get("model_type") or "")
     if name == "float32":
-        name = "float16" if pooling and model_type not in architectures.NO_FLOAT16 else "bfloat16"
-    if name == "float16" and model_type in architectures.NO_FLOAT16:
-        return "bfloat16"
-    return name
+        name = "float16" if pooling else "bfloat16"
+    is_refused = name == "float16" and model_type in architectures.NO_FLOAT16
+    return "bfloat16" if is_refused else name
 
 
 def kv_dtype(facts: Facts, requested: str, dtype: str) -> str:

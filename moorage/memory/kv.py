@@ -125,8 +125,6 @@ def _map_specs(
 
 
 def _uniform(specs: Sequence[KVSpec]) -> bool:
-    if len(specs) == 1:
-        return True
     if len({spec.block_size for spec in specs}) > 1:
         return False
     if all(spec.kind in SAME_TOKENS for spec in specs):

@@ -160,12 +160,9 @@ def is_bidirectional(facts: Facts) -> bool:
 
 def window(facts: Facts) -> int | None:
     """Tokens that a sliding layer sees; None = no layer slides."""
-    if facts.model_type in WINDOW_OFF_BY_DEFAULT and not facts.get("use_sliding_window"):
-        return None
-    if facts.get("use_sliding_window") is False:
-        return None
-    size = facts.get("sliding_window")
-    if not isinstance(size, int) or size <= 0:
+    used, size = facts.get("use_sliding_window"), facts.get("sliding_window")
+    is_off = used is False or (not used and facts.model_type in WINDOW_OFF_BY_DEFAULT)
+    if is_off or not isinstance(size, int) or size <= 0:
         return None
     return size + 1 if facts.model_type in WINDOW_PLUS_ONE else size
 

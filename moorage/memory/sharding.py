@@ -236,11 +236,10 @@ SKIPPED_PARTS = re.compile(r"vision_(?:tower|model)\.head\.|^(?:talker|token2wav
 
 def split_of(name: TensorName, model_type: str) -> Split | None:
     """How a tensor is split; None = no rule covers it."""
-    if MASKS.search(f"{name.module}.{name.leaf}".rstrip(".")) or "rotary_emb" in name.module:
+    masks = MASKS.search(f"{name.module}.{name.leaf}".rstrip("."))
+    if masks or "rotary_emb" in name.module or SKIPPED_PARTS.search(name.module):
         return Split.SKIPPED
     own = TOWER_MODULES if name.tower else SPLITS_BY_TYPE.get(model_type, {})
-    if SKIPPED_PARTS.search(name.module):
-        return Split.SKIPPED
     for key in (name.last_two, name.last):
         if split := own.get(key) or MODULES.get(key):
             return split
