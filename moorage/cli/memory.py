@@ -106,8 +106,10 @@ def _json(found: sizing.Answer | Refusal) -> Mapping[str, Any]:
     if isinstance(found, Refusal):
         return {"refusal": {"kind": found.reason, "reason": found.note}}
     content = found.model_dump(mode="json")
-    sums = ("inside", "outside", "exact_bytes", "estimated_bytes")
-    content["need"] |= {name: getattr(found.need, name) for name in sums}
+    inside, outside = found.need.inside, found.need.outside
+    exact = sum(term.bytes for term in found.need.terms if term.exact)
+    content["need"] |= {"inside": inside, "outside": outside, "exact_bytes": exact}
+    content["need"]["estimated_bytes"] = inside + outside - exact
     return content
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from moorage.common.versions import at_least, major, version_key
 from moorage.inventory.fleet_engines import CatalogueRow
@@ -47,45 +47,38 @@ def runner_rows(records: Iterable[Mapping[str, Any]]) -> tuple[CatalogueRow, ...
     )
 
 
-class TritonRelease(NamedTuple):
-    """Versions in NVIDIA's image of one release of Triton."""
-
-    vllm: str
-    cuda: str
-
-
-TRITON_RELEASES: dict[str, TritonRelease] = {
-    "26.08": TritonRelease("0.27.1", "13.4"),
-    "26.07": TritonRelease("0.24.0", "13.3"),
-    "26.06": TritonRelease("0.22.1", "13.3"),
-    "26.05": TritonRelease("0.19.0", "13.2"),
-    "26.04": TritonRelease("0.19.0", "13.2"),
-    "26.03": TritonRelease("0.17.1", "13.2"),
-    "26.02": TritonRelease("0.15.1", "13.1"),
-    "26.01": TritonRelease("0.13.0", "13.1"),
-    "25.12": TritonRelease("0.11.1", "13.1"),
-    "25.11": TritonRelease("0.11.0", "13.0"),
-    "25.10": TritonRelease("0.10.2", "13.0"),
-    "25.09": TritonRelease("0.10.1.1", "13.0"),
-    "25.08": TritonRelease("0.9.2", "13.0"),
-    "25.07": TritonRelease("0.9.0rc1", "12.9"),
-    "25.06": TritonRelease("0.9.0rc1", "12.9"),
-    "25.05": TritonRelease("0.8.4", "12.9"),
-    "25.04": TritonRelease("0.8.1", "12.9"),
-    "25.03": TritonRelease("0.7.3", "12.8"),
-    "25.02": TritonRelease("0.7.0", "12.8"),
-    "25.01": TritonRelease("0.6.3.post1", "12.8"),
-    "24.12": TritonRelease("0.5.5", "12.6"),
-    "24.11": TritonRelease("0.5.5", "12.6"),
-    "24.10": TritonRelease("0.5.5", "12.6"),
-    "24.09": TritonRelease("0.5.3.post1", "12.6"),
-    "24.08": TritonRelease("0.5.0.post1", "12.6"),
-    "24.07": TritonRelease("0.5.0.post1", "12.5"),
-    "24.06": TritonRelease("0.4.3", "12.5"),
-    "24.05": TritonRelease("0.4.0.post1", "12.4"),
-    "24.04": TritonRelease("0.4.0.post1", "12.4"),
+TRITON_RELEASES = {
+    "26.08": ("0.27.1", "13.4"),
+    "26.07": ("0.24.0", "13.3"),
+    "26.06": ("0.22.1", "13.3"),
+    "26.05": ("0.19.0", "13.2"),
+    "26.04": ("0.19.0", "13.2"),
+    "26.03": ("0.17.1", "13.2"),
+    "26.02": ("0.15.1", "13.1"),
+    "26.01": ("0.13.0", "13.1"),
+    "25.12": ("0.11.1", "13.1"),
+    "25.11": ("0.11.0", "13.0"),
+    "25.10": ("0.10.2", "13.0"),
+    "25.09": ("0.10.1.1", "13.0"),
+    "25.08": ("0.9.2", "13.0"),
+    "25.07": ("0.9.0rc1", "12.9"),
+    "25.06": ("0.9.0rc1", "12.9"),
+    "25.05": ("0.8.4", "12.9"),
+    "25.04": ("0.8.1", "12.9"),
+    "25.03": ("0.7.3", "12.8"),
+    "25.02": ("0.7.0", "12.8"),
+    "25.01": ("0.6.3.post1", "12.8"),
+    "24.12": ("0.5.5", "12.6"),
+    "24.11": ("0.5.5", "12.6"),
+    "24.10": ("0.5.5", "12.6"),
+    "24.09": ("0.5.3.post1", "12.6"),
+    "24.08": ("0.5.0.post1", "12.6"),
+    "24.07": ("0.5.0.post1", "12.5"),
+    "24.06": ("0.4.3", "12.5"),
+    "24.05": ("0.4.0.post1", "12.4"),
+    "24.04": ("0.4.0.post1", "12.4"),
 }
-"""Triton's releases by name, the newest first; older ones are not listed there.
+"""The versions of vLLM and CUDA in Triton's releases, the newest first; older ones are not listed.
 
 Source: `docs/introduction/compatibility.md` of the Triton server, container `vllm-python-py3`.
 """
@@ -93,8 +86,7 @@ Source: `docs/introduction/compatibility.md` of the Triton server, container `vl
 
 def vllm_of(release: str) -> str:
     """The version of vLLM in a release of Triton; empty = unknown."""
-    found = TRITON_RELEASES.get(release)
-    return found.vllm if found else ""
+    return TRITON_RELEASES.get(release, ("", ""))[0]
 
 
 def _vllm(
@@ -132,15 +124,15 @@ def _llama(kind: str, architectures: tuple[str, ...], tag: str) -> CatalogueRow:
 
 def _triton() -> Iterator[CatalogueRow]:
     """One row for each release, since their versions of CUDA differ."""
-    releases = list(TRITON_RELEASES.items())
-    for (name, release), after in zip(releases, ("", *TRITON_RELEASES), strict=False):
+    releases = zip(TRITON_RELEASES.items(), ("", *TRITON_RELEASES), strict=False)
+    for (name, (_, cuda)), after in releases:
         yield CatalogueRow(
             engine=EngineName.TRITON,
             accelerator_type="cuda",
             architectures=("amd64",),
             template="nvcr.io/nvidia/tritonserver:{version}-vllm-python-py3",
             publisher="NVIDIA's official image of Triton with vLLM for cuda",
-            runtime=release.cuda,
+            runtime=cuda,
             # As its release notes say; those of 24.12 still list Pascal, but vLLM does not.
             capability=TURING if at_least(name, "25.01") else VOLTA,
             since=name,

@@ -252,7 +252,6 @@ def _no_image(note: str) -> Refusal:
 
 
 def _cann_variant(family: str) -> tuple[str, str]:
-    """The variant for the host's chips, and its description."""
     variant, is_known = cann_variant(family)
     chip = f"the chip {family}" if family else "the chip"
     why = family if is_known else f"the default; {chip} is not known"
@@ -283,11 +282,7 @@ def _chip_too_old(
 def _runtime(
     question: ImageQuestion, rows: Sequence[CatalogueRow], every: Sequence[CatalogueRow]
 ) -> tuple[str, Fit]:
-    """The best accelerator runtime of the rows, and how it suits the host's driver.
-
-    Args:
-        every: The rows of all versions, for a suggestion.
-    """
+    """The best runtime of the rows, and how it suits the host's driver; `every` row for advice."""
     if picked := pick_runtime([row.runtime for row in rows], question.runtime):
         return picked
     name, older = question.kind.upper(), _older(question, every)

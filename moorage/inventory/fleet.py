@@ -136,8 +136,7 @@ class Host(InputValue):
         "auto", description="Processor cores in total; `auto` counts them."
     )
     unified_memory: bool = Field(
-        False,
-        description="Whether accelerators and host share the same memory.",
+        False, description="Whether accelerators and host share the same memory."
     )
     reserve: Reserve = Field(
         Reserve.defaults(), description="Memory of this host that is never claimed."

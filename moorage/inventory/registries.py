@@ -59,10 +59,8 @@ class Registries(InputValue):
     def places(self, reference: str) -> tuple[str, ...]:
         """The references to try, in order; one with an explicit registry is tried only there."""
         parsed = parse_reference(reference)
-        found = [parsed.at(self.default or "")]
-        if self.fallback:
-            found.append(parsed.at(self.fallback))
-        return tuple(dict.fromkeys(map(str, found)))
+        names = (self.default or "", self.fallback or self.default or "")
+        return tuple(dict.fromkeys(str(parsed.at(name)) for name in names))
 
     def login(self, reference: str) -> RegistryLogin | None:
         """The login for the registry of a reference."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from operator import attrgetter
 
 from moorage.common.values import Value
 from moorage.inventory.claims import Capacity, Claim, Resource
@@ -29,8 +28,6 @@ VENDORS = {
     "xpu": "intel",
     "hpu": "intel",
 }
-
-NOT_CONFIGURED = EngineVersions.defaults()
 
 
 class Accelerator(Value):
@@ -146,7 +143,7 @@ class HostSnapshot(Value):
 
     def engine_versions(self, engine: str) -> EngineVersions:
         """The fleet's versions of an engine, by its name; a custom engine has its own name."""
-        return self.engines.get(engine, NOT_CONFIGURED)
+        return self.engines.get(engine) or EngineVersions.defaults()
 
     def first(self, kind: str) -> Accelerator | None:
         """The first accelerator of a type; as a rule all of one type share their driver."""
@@ -159,11 +156,8 @@ class HostSnapshot(Value):
 
     def claimed(self, resource: Resource, index: int = 0) -> int:
         """The claimed amount of a resource."""
-        return sum(
-            claim.amount
-            for claim in self.claims
-            if claim.resource == resource and claim.index == index
-        )
+        own = (claim for claim in self.claims if claim.resource == resource)
+        return sum(claim.amount for claim in own if claim.index == index)
 
     @property
     def capacities(self) -> tuple[Capacity, ...]:
@@ -186,7 +180,7 @@ class HostSnapshot(Value):
 
         A driver numbers GPUs anew when one is lost. A claim on a lost one is left out.
         """
-        if not any(map(_device, own)):
+        if not any(claim.device for claim in own):
             return tuple(own)
         now = {item.uuid: item.index for item in self.accelerators if item.uuid}
         taken = set(now.values())
@@ -198,9 +192,6 @@ class HostSnapshot(Value):
             elif index >= 0:
                 found.append(replace(claim, index=index))
         return tuple(found)
-
-
-_device = attrgetter("device")
 
 
 class FleetSnapshot(Value):

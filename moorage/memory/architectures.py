@@ -43,54 +43,38 @@ PLUGIN_ONLY = (
 )
 """Architectures that need a plug-in since 0.11.0."""
 
-UNSUPPORTED = (
-    *("AlbertForMaskedLM", "AlbertForSequenceClassification", "BartForSequenceClassification"),
-    *("BigBirdForCausalLM", "BigBirdForMaskedLM", "BigBirdForSequenceClassification"),
-    *("BigBirdPegasusForCausalLM", "BigBirdPegasusForConditionalGeneration"),
-    *("BigBirdPegasusForSequenceClassification", "BlenderbotForCausalLM"),
-    *("BlenderbotForConditionalGeneration", "BlenderbotSmallForCausalLM"),
-    *("BlenderbotSmallForConditionalGeneration", "BlipForConditionalGeneration", "BltForCausalLM"),
-    *("CanineForSequenceClassification", "CodeGenForCausalLM", "ConvBertForMaskedLM"),
-    *("ConvBertForSequenceClassification", "CpmAntForCausalLM", "DebertaForMaskedLM"),
-    *("DebertaForSequenceClassification", "DebertaV2ForMaskedLM"),
-    *("DebertaV2ForSequenceClassification", "DiffLlamaForCausalLM"),
-    *("DiffLlamaForSequenceClassification", "DistilBertForMaskedLM"),
-    *("DistilBertForSequenceClassification", "DistilBertModel", "EsmcForMaskedLM"),
-    *("EsmcForSequenceClassification", "FNetForMaskedLM", "FNetForSequenceClassification"),
-    *("FSMTForConditionalGeneration", "FlaubertForSequenceClassification"),
-    *("FlaubertWithLMHeadModel", "FunnelForMaskedLM", "FunnelForSequenceClassification"),
-    *("GPTNeoForCausalLM", "GPTNeoForSequenceClassification", "GPTNeoXJapaneseForCausalLM"),
-    *("GteForMaskedLM", "IBertForMaskedLM", "IBertForSequenceClassification"),
-    *("IdeficsForVisionText2Text", "JinaEmbeddingsV3ForMaskedLM", "LEDForConditionalGeneration"),
-    *("LayoutLMForMaskedLM", "LayoutLMForSequenceClassification"),
-    *("LayoutLMv3ForSequenceClassification", "LiltForSequenceClassification"),
-    *("LongT5ForConditionalGeneration", "LongformerForMaskedLM"),
-    *("LongformerForSequenceClassification", "LukeForMaskedLM", "LukeForSequenceClassification"),
-    *("M2M100ForConditionalGeneration", "MBartForCausalLM", "MBartForSequenceClassification"),
-    *("MPNetForMaskedLM", "MPNetForSequenceClassification", "MT5ForConditionalGeneration"),
-    *("MT5ForSequenceClassification", "MarianForCausalLM", "MarianMTModel"),
-    *("MarkupLMForSequenceClassification", "MegatronBertForCausalLM", "MegatronBertForMaskedLM"),
-    *("MegatronBertForSequenceClassification", "MobileBertForMaskedLM"),
-    *("MobileBertForSequenceClassification", "ModernBertForMaskedLM"),
-    *("MptForSequenceClassification", "MraForMaskedLM", "MraForSequenceClassification"),
-    *("MvpForCausalLM", "MvpForConditionalGeneration", "MvpForSequenceClassification"),
-    *("NllbMoeForConditionalGeneration", "NomicBertForMaskedLM", "NystromformerForMaskedLM"),
-    *("NystromformerForSequenceClassification", "OpenAIGPTForSequenceClassification"),
-    *("OpenAIGPTLMHeadModel", "PI0ForConditionalGeneration", "PLBartForCausalLM"),
-    *("PLBartForConditionalGeneration", "PLBartForSequenceClassification", "PegasusForCausalLM"),
-    *("PegasusForConditionalGeneration", "PerceiverForMaskedLM"),
-    *("PerceiverForSequenceClassification", "ProphetNetForCausalLM"),
-    *("ProphetNetForConditionalGeneration", "RecurrentGemmaForCausalLM", "ReformerForMaskedLM"),
-    *("ReformerForSequenceClassification", "RemBertForCausalLM", "RemBertForMaskedLM"),
-    *("RemBertForSequenceClassification", "RoFormerForCausalLM", "RoFormerForMaskedLM"),
-    *("RoFormerForSequenceClassification", "RwkvForCausalLM", "SeamlessM4TForTextToText"),
-    *("SeamlessM4Tv2ForTextToText", "SqueezeBertForMaskedLM"),
-    *("SqueezeBertForSequenceClassification", "SwitchTransformersForConditionalGeneration"),
-    *("T5ForConditionalGeneration", "T5ForSequenceClassification", "TapasForMaskedLM"),
-    *("TapasForSequenceClassification", "TrOCRForCausalLM", "UMT5ForConditionalGeneration"),
-    *("UMT5ForSequenceClassification", "UdopForConditionalGeneration", "XGLMForCausalLM"),
-    *("XLMForSequenceClassification", "XLMWithLMHeadModel", "XLNetForSequenceClassification"),
-    *("XLNetLMHeadModel", "YosoForMaskedLM", "YosoForSequenceClassification", "xLSTMForCausalLM"),
+UNSUPPORTED = frozenset(
+    f"{stem}{ending}"
+    for ending, stems in {
+        "ForCausalLM": (
+            "BigBird BigBirdPegasus Blenderbot BlenderbotSmall Blt CodeGen CpmAnt DiffLlama"
+            " GPTNeo GPTNeoXJapanese MBart Marian MegatronBert Mvp PLBart Pegasus ProphetNet"
+            " RecurrentGemma RemBert RoFormer Rwkv TrOCR XGLM xLSTM"
+        ),
+        "ForMaskedLM": (
+            "Albert BigBird ConvBert Deberta DebertaV2 DistilBert Esmc FNet Funnel Gte IBert"
+            " JinaEmbeddingsV3 LayoutLM Longformer Luke MPNet MegatronBert MobileBert ModernBert"
+            " Mra NomicBert Nystromformer Perceiver Reformer RemBert RoFormer SqueezeBert Tapas"
+            " Yoso"
+        ),
+        "ForSequenceClassification": (
+            "Albert Bart BigBird BigBirdPegasus Canine ConvBert Deberta DebertaV2 DiffLlama"
+            " DistilBert Esmc FNet Flaubert Funnel GPTNeo IBert LayoutLM LayoutLMv3 Lilt"
+            " Longformer Luke MBart MPNet MT5 MarkupLM MegatronBert MobileBert Mpt Mra Mvp"
+            " Nystromformer OpenAIGPT PLBart Perceiver Reformer RemBert RoFormer SqueezeBert T5"
+            " Tapas UMT5 XLM XLNet Yoso"
+        ),
+        "ForConditionalGeneration": (
+            "BigBirdPegasus Blenderbot BlenderbotSmall Blip FSMT LED LongT5 M2M100 MT5 Mvp"
+            " NllbMoe PI0 PLBart Pegasus ProphetNet SwitchTransformers T5 UMT5 Udop"
+        ),
+        "": (
+            "DistilBertModel FlaubertWithLMHeadModel IdeficsForVisionText2Text MarianMTModel"
+            " OpenAIGPTLMHeadModel SeamlessM4TForTextToText SeamlessM4Tv2ForTextToText"
+            " XLMWithLMHeadModel XLNetLMHeadModel"
+        ),
+    }.items()
+    for stem in stems.split()
 )
 """Architectures that neither vLLM nor its Transformers backend can run."""
 

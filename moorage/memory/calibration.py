@@ -13,7 +13,7 @@ from moorage.common.units import GIB
 from moorage.common.values import Value
 from moorage.models.profile import ModelProfile
 from moorage.readiness.engine_facts import Measured
-from moorage.spec.arguments import MULTIPLES, WRITTEN, full_name
+from moorage.spec.arguments import MULTIPLES, WRITTEN, full_name, parse_words
 
 TENSOR = ("--tensor-parallel-size", "-tp", "--tp")
 PIPELINE = ("--pipeline-parallel-size", "-pp", "--pp")
@@ -97,16 +97,8 @@ def key_of_command(key: CalibrationKey, command: Sequence[str]) -> CalibrationKe
 
 def _options(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Options with the words that follow them; the last of a repeated option counts."""
-    found: dict[str, tuple[str, ...]] = {}
-    name = ""
-    for word in arguments:
-        if word.startswith("-"):
-            written, equals, value = word.partition("=")
-            name = full_name(written.replace("_", "-"))
-            found[name] = (value,) if equals else ()
-        elif name:
-            found[name] = (*found[name], word)
-    return found
+    options = parse_words(arguments).options
+    return {full_name(one.written.replace("_", "-")): one.values for one in options}
 
 
 def _shape(profile: ModelProfile) -> str:
@@ -180,11 +172,9 @@ def corrected(terms: Mapping[str, int], measured: Measured) -> dict[str, int]:
     Activation and graphs become the measured values. Weights are exact, so memory that stays
     allocated beyond them, except the cache and the graphs, is only added.
     """
-    found = dict(terms)
     sizes = {"activation": measured.activation_bytes, "cuda_graphs": charged_graphs(measured)}
-    for name, size in sizes.items():
-        if size is not None and name in terms:
-            found[name] = size
+    known = {name: size for name, size in sizes.items() if size is not None and name in terms}
+    found = {**terms, **known}
     staying, names = measured.consumed_bytes, STAYING
     if staying is None:
         staying, names = measured.weights_bytes, LOADED

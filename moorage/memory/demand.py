@@ -99,7 +99,7 @@ class MemoryModel:
 
     def _need(self, setup: EngineSetup) -> Need:
         claim, query = self.options.stated.claim, setup.query
-        pool, terms = None, outer_terms(self.options, query.ranks * setup.copies)
+        pool, terms = None, tuple(outer_terms(self.options, query.ranks * setup.copies))
         try:
             weighed, pool = self._exact(setup)
             setup, pool = with_states(setup, pool)

@@ -8,12 +8,7 @@ Source: `config/model.py:_resolve_auto_dtype` and `_get_default_runner_type`,
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from moorage.memory.architectures import (
-    GENERATING_MODELS,
-    NO_FLOAT16,
-    POOLING_ENDINGS,
-    POOLING_MODELS,
-)
+from moorage.memory import architectures
 from moorage.memory.facts import Facts
 from moorage.memory.options import MemorySettings
 from moorage.memory.refusal import rejected_if, unknown
@@ -26,8 +21,6 @@ SIZES = {
     **dict.fromkeys(("F8_E4M3", "F8_E5M2", "F8_E8M0", "I8", "U8", "BOOL"), 1),
 }
 """Bytes of one element, by vLLM's and by safetensors' names."""
-
-HALF_NAMES = {"half": "float16", "float": "float32"}
 
 
 def size_of(dtype: str) -> int:
@@ -44,13 +37,12 @@ def engine_dtype(facts: Facts, pooling: bool) -> str:
     """
     named = facts.config.get("torch_dtype") or facts.config.get("dtype") or facts.get("torch_dtype")
     name = str(named or "float32").removeprefix("torch.")
-    name = HALF_NAMES.get(name, name)
+    name = {"half": "float16", "float": "float32"}.get(name, name)
     model_type = str(facts.config.get("model_type") or "")
     if name == "float32":
-        name = "float16" if pooling and model_type not in NO_FLOAT16 else "bfloat16"
-    if name == "float16" and model_type in NO_FLOAT16:
-        return "bfloat16"
-    return name
+        name = "float16" if pooling else "bfloat16"
+    is_refused = name == "float16" and model_type in architectures.NO_FLOAT16
+    return "bfloat16" if is_refused else name
 
 
 def kv_dtype(facts: Facts, requested: str, dtype: str) -> str:
@@ -154,6 +146,8 @@ def pools(facts: Facts, runner: str) -> bool:
     if runner != "auto":
         return runner == "pooling"
     name = facts.architecture
-    if name in POOLING_MODELS:
+    if name in architectures.POOLING_MODELS:
         return True
-    return name.endswith(POOLING_ENDINGS) and not name.endswith(GENERATING_MODELS)
+    return name.endswith(architectures.POOLING_ENDINGS) and not name.endswith(
+        architectures.GENERATING_MODELS
+    )

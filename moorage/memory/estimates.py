@@ -6,6 +6,7 @@ single estimate may be a quarter to four times the real size.
 """
 
 from collections.abc import Callable, Iterator
+from operator import itemgetter
 
 from moorage.common.refusal import Refusal
 from moorage.common.units import MIB, human_bytes
@@ -71,15 +72,14 @@ def step_terms(setup: EngineSetup, caches: bool) -> Iterator[Term]:
         yield Term.estimate("request_table", rows * tokens * SLOT, formula)
 
 
-def outer_terms(options: MemoryOptions, ranks: int) -> tuple[Term, ...]:
+def outer_terms(options: MemoryOptions, ranks: int) -> Iterator[Term]:
     """The estimates of memory taken before the engine measures, in addition to its budget."""
     stated = options.stated
     driver = (CONTEXT, "the driver's context of one process")
-    terms = [_term("context", stated.context, lambda: driver, inside=False)]
+    yield _term("context", stated.context, lambda: driver, inside=False)
     if ranks > 1:
         buffers = (NCCL, f"{ranks} ranks talk to each other")
-        terms.append(_term("nccl", stated.nccl, lambda: buffers, inside=False))
-    return tuple(terms)
+        yield _term("nccl", stated.nccl, lambda: buffers, inside=False)
 
 
 def activation(setup: EngineSetup) -> tuple[int, str]:
@@ -88,13 +88,9 @@ def activation(setup: EngineSetup) -> tuple[int, str]:
     Source: `fused_moe/experts/triton_moe.py:workspace_shapes` for experts, the layers of
     `model_executor/models/llama.py` otherwise. The encoder of a multimodal model is not counted.
     """
-    layer, reason = _layer(setup)
-    if not setup.pools:
-        logits, formula = _logits(setup)
-        logits += _stream(setup)
-        if logits >= layer:
-            return logits, f"{formula} + {human_bytes(_stream(setup))}"
-    return layer, reason
+    layer = _layer(setup)
+    logits = layer if setup.pools else _logits(setup)
+    return max(logits, layer, key=itemgetter(0))
 
 
 def sampling(setup: EngineSetup) -> tuple[int, str]:
@@ -106,9 +102,7 @@ def sampling(setup: EngineSetup) -> tuple[int, str]:
     """
     logits, formula = _logits(setup)
     layer, _ = _layer(setup)
-    stream = _stream(setup)
-    reason = f"{formula} + {human_bytes(stream)} - {human_bytes(layer)} of a layer"
-    return max(0, logits + stream - layer), reason
+    return max(0, logits - layer), f"{formula} - {human_bytes(layer)} of a layer"
 
 
 def cuda_graphs(setup: EngineSetup, caches: bool) -> tuple[int, str]:
@@ -179,7 +173,8 @@ def _layer(setup: EngineSetup) -> tuple[int, str]:
 
 def _logits(setup: EngineSetup) -> tuple[int, str]:
     rows, words = min(setup.batch.seqs, setup.batch.tokens), setup.facts.require("vocab_size")
-    return rows * words * LOGIT_BYTES, f"{rows} requests x {words} logits x {LOGIT_BYTES} B"
+    formula, stream = f"{rows} requests x {words} logits x {LOGIT_BYTES} B", _stream(setup)
+    return rows * words * LOGIT_BYTES + stream, f"{formula} + {human_bytes(stream)}"
 
 
 def _attention(setup: EngineSetup) -> int:

@@ -66,7 +66,6 @@ class Scale:
 
     @cached_property
     def _facts(self) -> Facts:
-        """The facts of the model; a refusal where its configuration says too little."""
         return Facts(self._config)
 
     def weigh(self, query: MemoryQuery) -> RankWeights:
@@ -177,10 +176,7 @@ def _without_absent(
 
 
 STAND_IN = {"model.norm.weight": TensorHeader(dtype="BF16", shape=(1,))}
-"""Headers for the exact rules if only the cache is needed, which does not depend on headers.
-
-This avoids weighing a large model, which takes a second.
-"""
+"""Headers for the exact rules if only the cache is needed: weighing a model takes a second."""
 
 
 class Pool(Value):
@@ -265,10 +261,8 @@ def _blocks_of_another(setup: EngineSetup, found: MemoryPrediction) -> int:
     vLLM's check counts a whole step of encoder tokens for the first one; its scheduler gives each
     request those that its encoder has (`v1/core/sched/scheduler.py`).
     """
-    real = (
-        setup.facts.number("max_source_positions") if setup.facts.get("is_encoder_decoder") else 0
-    )
-    blocks = found.blocks_per_full_request
+    facts, blocks = setup.facts, found.blocks_per_full_request
+    real = facts.number("max_source_positions") if facts.get("is_encoder_decoder") else 0
     for group in found.groups:
         if real and group.kind == KVKind.CROSS:
             blocks -= max(0, group.blocks_per_full_request - -(-real // group.block_size))

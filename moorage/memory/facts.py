@@ -10,7 +10,7 @@ from typing import Any
 from moorage.memory.config_defaults import class_default
 from moorage.memory.refusal import rejected, unknown
 from moorage.models.config import LENGTH_KEYS, Config, architectures, text_config
-from moorage.models.rope import RopeRule, rope_factor, rope_settings, rope_type, scaled_length
+from moorage.models.rope import MOST, RopeRule, rope_factor, rope_settings, rope_type, scaled_length
 
 ALIASES: dict[str, tuple[str, ...]] = {
     "num_hidden_layers": ("n_layer", "n_layers", "num_layers", "decoder_layers"),
@@ -25,9 +25,6 @@ ALIASES: dict[str, tuple[str, ...]] = {
 """Other names of a fact, by the name used here."""
 
 LENGTH_WHEN_UNKNOWN = 2048
-ANY_LENGTH = 1 << 62
-"""Allowed length if the configuration does not limit lengths."""
-
 KV_HEAD_KEYS = (
     *("n_head_kv", "num_kv_heads", "num_key_value_heads", "multi_query_group_num"),
     "num_attention_groups",
@@ -118,11 +115,8 @@ class Facts:
         attention = self.text.get("attn_config")
         if isinstance(attention, Mapping) and isinstance(attention.get("kv_n_heads"), int):
             return int(attention["kv_n_heads"])
-        for key in KV_HEAD_KEYS:
-            value = self.get(key)
-            if isinstance(value, int):
-                return value
-        return self.heads
+        stated = (value for key in KV_HEAD_KEYS if isinstance(value := self.get(key), int))
+        return next(stated, self.heads)
 
     @property
     def head_size(self) -> int:
@@ -167,7 +161,7 @@ class Facts:
         if self._has_longrope:
             return self.require("max_position_embeddings")
         if not self._written_length:
-            return ANY_LENGTH
+            return MOST
         return max(self.longest, self.number("model_max_length"))
 
     @property

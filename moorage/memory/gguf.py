@@ -88,10 +88,11 @@ class Loaded:
     stated_draft: int | None = None
 
 
+@dataclass(frozen=True, eq=False)
 class GgufMemory:
     """The memory of one GGUF model under the options of its spec.
 
-    Args:
+    Attributes:
         header: The model's header.
         arguments: The user's engine arguments.
         loaded: Companions loaded with the model.
@@ -101,38 +102,24 @@ class GgufMemory:
         whole_inputs: Whether a batch must hold a whole input.
     """
 
-    def __init__(
-        self,
-        header: GgufHeader,
-        arguments: EngineArguments,
-        loaded: Loaded | None = None,
-        *,
-        claim: int | None = None,
-        divisible: bool = False,
-        offloaded: int = 0,
-        whole_inputs: bool = False,
-    ) -> None:
-        self._header, self._arguments, self._loaded = header, arguments, loaded or Loaded()
-        self._claim, self._divisible, self._offloaded = claim, divisible, offloaded
-        self._whole_inputs = whole_inputs
-        self._sizes, self._weights, self._parts = header.sizes, header.weights, header.parts
+    header: GgufHeader
+    arguments: EngineArguments
+    loaded: Loaded = Loaded()
+    claim: int | None = None
+    divisible: bool = False
+    offloaded: int = 0
+    whole_inputs: bool = False
 
     @property
     def layers(self) -> int:
         """Layers of which some may stay in RAM; 0 = their sizes are unknown."""
-        count = self._header.layers
-        known = all(f"blk.{layer}" in self._parts for layer in range(count))
+        count = self.header.layers
+        known = all(f"blk.{layer}" in self.header.parts for layer in range(count))
         return count if known and not isinstance(self.cpu_need(tokens=1), Refusal) else 0
 
     def with_layers(self, offloaded: int) -> GgufMemory:
         """The same model with `offloaded` layers on the accelerators."""
-        return GgufMemory(
-            *(self._header, self._arguments, self._loaded),
-            claim=self._claim,
-            divisible=True,
-            offloaded=offloaded,
-            whole_inputs=self._whole_inputs,
-        )
+        return replace(self, divisible=True, offloaded=offloaded)
 
     def need(self, query: MemoryQuery) -> Need | Refusal:
         """Memory of one of the accelerators that share the layers."""
@@ -142,17 +129,17 @@ class GgufMemory:
         try:
             terms = self._on_fullest(query)
         except Refusal as refusal:
-            if self._claim is None:
+            if self.claim is None:
                 return refusal.with_traceback(None)
-            stated = Term.estimate("stated", self._claim, "memory.claim in the spec")
-            return Need.for_query(query, (stated,), stated=self._claim)
+            stated = Term.estimate("stated", self.claim, "memory.claim in the spec")
+            return Need.for_query(query, (stated,), stated=self.claim)
         driver = Term.estimate(
             "context", CONTEXT, "the driver's context of one process", inside=False
         )
         batch = self._batch(self._length(query.tokens, query.concurrency))
-        need = Need.for_query(query, (*terms, driver), batch=batch, stated=self._claim)
+        need = Need.for_query(query, (*terms, driver), batch=batch, stated=self.claim)
         taken = need.inside + need.outside
-        if self._divisible and taken > (self._claim or taken):
+        if self.divisible and taken > (self.claim or taken):
             return Refusal(
                 Reason.REJECTED, f"memory.claim holds fewer layers: {taken} B are needed"
             )
@@ -164,7 +151,7 @@ class GgufMemory:
             terms = self.terms(tokens, concurrency)
         except Refusal as refusal:
             return refusal.with_traceback(None)
-        beginnings = prompt_cache(self._arguments)
+        beginnings = prompt_cache(self.arguments)
         prompts = Term.estimate("prompt_cache", beginnings, "beginnings of prompts: --cache-ram")
         process = Term.estimate("processes", PROCESS, "the server itself")
         return CpuNeed(
@@ -186,14 +173,15 @@ class GgufMemory:
         """Bytes of RAM for the layers that stay off the accelerators, and for the input."""
         there = self._on_accelerators(tokens, slots)[1].bytes
         _, cache, *others = self.terms(tokens, slots)
-        weights = self._weights - sum(self._layer_bytes()[-self._offloaded :]) - self._projector
+        offloaded = sum(self._layer_bytes()[-self.offloaded :])
+        weights = self.header.weights - offloaded - self._projector
         rest = sum(term.bytes for term in others if term.name != "draft")
         return weights + cache.bytes - there + rest
 
     @property
     def _offloaded_layers(self) -> int:
         """Layers on the accelerators; 0 = unknown."""
-        return self._offloaded or self._header.layers
+        return self.offloaded or self.header.layers
 
     def _on_fullest(self, query: MemoryQuery) -> tuple[Term, ...]:
         """The terms of the accelerator that holds the most of the divided layers."""
@@ -201,7 +189,7 @@ class GgufMemory:
         if ranks == 1:
             return terms
         *divided, compute = terms
-        draft, most = self._loaded.draft, fullest(self._divided(query, terms[0].bytes), ranks)
+        draft, most = self.loaded.draft, fullest(self._divided(query, terms[0].bytes), ranks)
         layers = {
             "lora": self._offloaded_layers,
             "draft": draft.layers if draft else self._offloaded_layers,
@@ -220,8 +208,8 @@ class GgufMemory:
             return [*(LayerBytes(each, cache) for cache in caches), LayerBytes(each)]
         sizes = self._layer_bytes()[-self._offloaded_layers :]
         rest = weights - sum(sizes)
-        if "output" in self._parts and not self._offloaded:
-            rest -= self._parts.get("token_embd", 0)  # the input stays in RAM
+        if "output" in self.header.parts and not self.offloaded:
+            rest -= self.header.parts.get("token_embd", 0)  # the input stays in RAM
         each_layer = zip(sizes, caches, strict=True)
         return [*(LayerBytes(size, cache) for size, cache in each_layer), LayerBytes(rest)]
 
@@ -231,10 +219,10 @@ class GgufMemory:
         To compute a long prompt, an accelerator copies weights from RAM, so one layer is added.
         """
         weights, cache, *companions, compute = self.terms(tokens, slots)
-        if not self._offloaded:
+        if not self.offloaded:
             return weights, cache, *companions, compute
-        every, number = self._layer_bytes(), self._offloaded
-        rest = self._projector + (self._parts.get("output") or self._parts.get("token_embd", 0))
+        every, number, parts = self._layer_bytes(), self.offloaded, self.header.parts
+        rest = self._projector + (parts.get("output") or parts.get("token_embd", 0))
         caches = self._layer_caches(tokens, slots)[-number:]
         part, largest = f"the last {number} of {len(every)} layers", max(every)
         others = "the output and the projector" if self._projector else "and the output"
@@ -248,15 +236,15 @@ class GgufMemory:
     @property
     def _projector(self) -> int:
         """Bytes of the projector, which is no part of the model; accelerators hold it whole."""
-        return max(0, self._weights - sum(self._parts.values()))
+        return max(0, self.header.weights - sum(self.header.parts.values()))
 
     def _layer_bytes(self) -> list[int]:
-        return [self._parts[f"blk.{layer}"] for layer in range(self.layers)]
+        return [self.header.parts[f"blk.{layer}"] for layer in range(self.layers)]
 
     def terms(self, tokens: int, slots: int) -> tuple[Term, ...]:
         """Weights, cache, companions and compute buffer of the whole model, for `slots` slots."""
         length, caches = self._length(tokens, slots), self._layer_caches(tokens, slots)
-        files = f"{self._weights} B of tensors"
+        files = f"{self.header.weights} B of tensors"
         cache, exact = self._cache_reason(length, slots, sum(caches)), self._kept.exact
         batch = self._batch(length).tokens
         row, why = self._row_bytes()
@@ -265,31 +253,31 @@ class GgufMemory:
         compute = batch * (row + INDEXES + MASK * masked)
         formula = f"{batch} tokens x ({why} + the mask of {masked} tokens)"
         return (
-            Term(name="weights", bytes=self._weights, exact=True, reason=files),
+            Term(name="weights", bytes=self.header.weights, exact=True, reason=files),
             Term(name="kv_cache", bytes=int(sum(caches)), exact=exact, reason=cache),
             *self._companions(tokens, slots),
             Term.estimate("activation", compute, formula),
         )
 
     def _companions(self, tokens: int, slots: int) -> Iterator[Term]:
-        lora, stated = self._loaded.adapters, self._loaded.stated_draft
+        lora, stated = self.loaded.adapters, self.loaded.stated_draft
         if lora:
             reason = f"{lora} B of tensors of LoRA adapters"
             yield Term(name="lora", bytes=lora, exact=True, reason=reason)
         if stated is not None:
             yield Term.estimate("draft", stated, "memory.draft in the spec")
-        elif self._loaded.draft:
-            parts = DraftMemory(self._loaded.draft, self._arguments).terms(tokens, slots)
+        elif self.loaded.draft:
+            parts = DraftMemory(self.loaded.draft, self.arguments).terms(tokens, slots)
             reason = " + ".join(f"{part.name} {part.bytes} B" for part in parts)
             yield Term.estimate("draft", sum(part.bytes for part in parts), reason)
 
     def _cache_type(self, part: str) -> str:
-        return self._arguments.value(*CACHE_TYPES[part]) or CACHE_TYPE
+        return self.arguments.value(*CACHE_TYPES[part]) or CACHE_TYPE
 
     def _checkpoints(self, tokens: int, slots: int) -> Iterator[Term]:
         """What layers with a window or a state keep of earlier moments, to go back to."""
         kept, length = self._kept, self._length(tokens, slots)
-        stated = self._arguments.whole_number(*CHECKPOINT_NAMES)
+        stated = self.arguments.whole_number(*CHECKPOINT_NAMES)
         number, window = CHECKPOINTS if stated is None else stated, min(length, kept.window)
         if kept.whole or not number or all(kind == Keeps.ALL for kind in kept.kinds):
             return
@@ -308,7 +296,7 @@ class GgufMemory:
         """Bytes that each layer keeps for one slot: its state, or these tokens of its kind."""
         layers, heads = self._number("block_count"), self._key_heads
         heads = [*heads, *[max(heads)] * layers][:layers]
-        if ENCODER in self._header.architecture:
+        if ENCODER in self.header.architecture:
             return [0] * layers
         width = self._number("embedding_length") // max(self._list("attention.head_count"))
         each = 0.0
@@ -326,13 +314,13 @@ class GgufMemory:
     @property
     def _kept(self) -> Layers:
         """What each layer keeps of the context."""
-        layers = layers_of(self._header.architecture, self._sizes, self._number("block_count"))
-        return replace(layers, whole=self._arguments.has("--swa-full"))
+        layers = layers_of(self.header.architecture, self.header.sizes, self._number("block_count"))
+        return replace(layers, whole=self.arguments.has("--swa-full"))
 
     @property
     def _key_heads(self) -> list[int]:
         """Heads of keys and values, of each layer or of all; headers may leave them out."""
-        stated = "attention.head_count_kv" in self._sizes
+        stated = "attention.head_count_kv" in self.header.sizes
         return self._list("attention.head_count_kv" if stated else "attention.head_count")
 
     def _cache_reason(self, length: int, slots: int, size: float) -> str:
@@ -360,23 +348,23 @@ class GgufMemory:
 
     def _length(self, tokens: int, slots: int) -> int:
         """The context of a slot, as the server rounds it up; old records may state the total."""
-        total = self._arguments.whole_number(*LENGTH)
+        total = self.arguments.whole_number(*LENGTH)
         return -(-(total // slots if total else tokens) // CELLS) * CELLS
 
     def _batch(self, length: int) -> Batch:
-        usual = length if self._whole_inputs else BATCH
-        given = self._arguments.whole_number("--ubatch-size", "-ub") or usual
+        usual = length if self.whole_inputs else BATCH
+        given = self.arguments.whole_number("--ubatch-size", "-ub") or usual
         return Batch(tokens=min(given, length), seqs=1)
 
     def _number(self, key: str) -> int:
         return max(self._list(key))
 
     def _optional(self, key: str) -> int:
-        value = self._sizes.get(key)
+        value = self.header.sizes.get(key)
         return value if type(value) is int else 0
 
     def _list(self, key: str) -> list[int]:
-        value = self._sizes.get(key)
+        value = self.header.sizes.get(key)
         found = [one for one in (value if isinstance(value, list) else [value]) if type(one) is int]
         if not found or max(found) < 1:
             raise unknown(f"the GGUF header has no {key}")

@@ -33,8 +33,6 @@ class KVSpec:
     """The cache of one layer on one rank; kept small, as each prediction makes one for each layer.
 
     Attributes:
-        block_size: Tokens of one block.
-        page_bytes: Bytes of one block.
         window: Tokens that a sliding or chunked layer sees; None = all.
         states: Blocks of a recurrent state (Mamba) that one request holds; 0 = one for each block
             of its tokens.
@@ -84,20 +82,11 @@ class LayerCache:
     spec: KVSpec
 
 
-@dataclass(frozen=True, slots=True)
-class KVGroup:
-    """Layers that share one block table, in the model's order."""
+KVGroup = tuple[LayerCache, ...]
+"""Layers that share one block table, in the model's order."""
 
-    members: tuple[LayerCache, ...]
-
-    def page_bytes_on(self, layers: range) -> int:
-        """Bytes of one block, summed over the group's layers on one pipeline stage (`layers`)."""
-        return sum(member.spec.page_bytes for member in self.members if member.layer in layers)
-
-    @property
-    def specs(self) -> set[KVSpec]:
-        """The distinct caches of the group's layers."""
-        return {member.spec for member in self.members}
+Specs = Sequence[Collection[KVSpec]]
+"""The distinct caches of each group."""
 
 
 def group_layers(caches: Sequence[LayerCache], hybrid: bool) -> tuple[KVGroup, ...]:
@@ -108,19 +97,18 @@ def group_layers(caches: Sequence[LayerCache], hybrid: bool) -> tuple[KVGroup, .
     if not caches:
         return ()
     specs = _distinct(caches)
-    if not hybrid and not _uniform(specs):
-        if any(spec.kind in SAME_TOKENS for spec in specs):
-            caches = _map_specs(
-                caches, lambda spec: replace(spec, kind=KVKind.FULL) if spec.kind in LOCAL else spec
-            )
-        if not _uniform(_distinct(caches)):
-            raise rejected(
-                "Failed to promote local KV cache specs to one unified type: this model needs the"
-                " hybrid KV cache manager, which `--disable-hybrid-kv-cache-manager` and most KV"
-                " connectors turn off, also that of `extended_kv_cache`"
-            )
+    if not hybrid and any(spec.kind in SAME_TOKENS for spec in specs):
+        caches = _map_specs(
+            caches, lambda spec: replace(spec, kind=KVKind.FULL) if spec.kind in LOCAL else spec
+        )
     if _uniform(_distinct(caches)):
-        return (KVGroup(members=tuple(caches)),)
+        return (tuple(caches),)
+    if not hybrid:
+        raise rejected(
+            "Failed to promote local KV cache specs to one unified type: this model needs the"
+            " hybrid KV cache manager, which `--disable-hybrid-kv-cache-manager` and most KV"
+            " connectors turn off, also that of `extended_kv_cache`"
+        )
     largest = max(spec.page_bytes for spec in specs)
     return _equal_groups(_map_specs(caches, lambda spec: _with_page(spec, largest)))
 
@@ -137,8 +125,6 @@ def _map_specs(
 
 
 def _uniform(specs: Sequence[KVSpec]) -> bool:
-    if len(specs) == 1:
-        return True
     if len({spec.block_size for spec in specs}) > 1:
         return False
     if all(spec.kind in SAME_TOKENS for spec in specs):
@@ -177,25 +163,20 @@ def _equal_groups(caches: Sequence[LayerCache]) -> tuple[KVGroup, ...]:
     for bucket in buckets.values():
         number = -(-len(bucket) // size)
         # Every n-th layer, so that each pipeline stage has its share of each group.
-        groups += [KVGroup(members=tuple(bucket[start::number])) for start in range(number)]
+        groups += [tuple(bucket[start::number]) for start in range(number)]
     return tuple(groups)
 
 
-def blocks_per_request(groups: Sequence[KVGroup], tokens: int, in_flight: int) -> int:
+def blocks_per_request(specs: Specs, tokens: int, in_flight: int) -> int:
     """Block ids that one request of `tokens` tokens takes, summed over the groups."""
-    return _blocks([group.specs for group in groups], tokens, in_flight)
+    return sum(max(spec.blocks_for(tokens, in_flight) for spec in group) for group in specs)
 
 
-def longest_fit(groups: Sequence[KVGroup], blocks: int, longest: int, in_flight: int) -> int:
+def longest_fit(specs: Specs, blocks: int, longest: int, in_flight: int) -> int:
     """Longest request in tokens that `blocks` block ids hold; 0 = not even one token fits."""
-    specs = [group.specs for group in groups]
-    return largest(lambda tokens: _blocks(specs, tokens, in_flight) <= blocks, longest)
+    return largest(lambda tokens: blocks_per_request(specs, tokens, in_flight) <= blocks, longest)
 
 
 def keeps_states(found: MemoryPrediction) -> bool:
     """Whether requests keep a recurrent state in the cache."""
     return any(group.kind == KVKind.MAMBA for group in found.groups)
-
-
-def _blocks(specs: Sequence[Collection[KVSpec]], tokens: int, in_flight: int) -> int:
-    return sum(max(spec.blocks_for(tokens, in_flight) for spec in group) for group in specs)

@@ -29,7 +29,7 @@ from moorage.memory.layers import (
 )
 from moorage.memory.options import MemorySettings
 from moorage.memory.refusal import rejected, unknown
-from moorage.memory.states import ELEMENTS, chunk_of, state_bytes, states_kept
+from moorage.memory.states import CHUNK, CHUNK_KEYS, ELEMENTS, state_bytes, states_kept
 
 INDEX_SCALE_BYTES = 4
 INDEX_SCALE_SPAN = 128
@@ -242,7 +242,7 @@ def _block_beside(state: KVSpec, facts: Facts, settings: MemorySettings, per_tok
     block = usual_block(settings)
     align = max(DEFAULT_BLOCK, block, MLA_HYBRID_BLOCK if uses_mla(facts) else 0)
     if not state.states:
-        align = lcm(settings.mamba_block_size or chunk_of(facts), align)
+        align = lcm(settings.mamba_block_size or facts.positive(CHUNK_KEYS) or CHUNK, align)
     return max(block, align * -(-state.page_bytes // (align * per_token)))
 
 

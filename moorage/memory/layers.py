@@ -89,8 +89,8 @@ WHOLE_MODELS: dict[str, tuple[Mixer, ...]] = {
 """Mixers of model types whose layers are all alike."""
 
 
-def stage_layers(layers: int, stages: int, partition: Sequence[int] = ()) -> tuple[range, ...]:
-    """Spread decoder layers over pipeline stages; `partition` states the layers of each stage.
+def stage_ranges(facts: Facts, settings: MemorySettings) -> tuple[range, ...]:
+    """The decoder layers of each pipeline stage.
 
     Remaining layers go to the stages from the last but one backwards, because the last stage also
     has the norm and the head, and the first the embedding.
@@ -98,8 +98,8 @@ def stage_layers(layers: int, stages: int, partition: Sequence[int] = ()) -> tup
     Raises:
         Refusal: When the stated layers are not those of the model and its stages.
     """
-    if partition:
-        counts = list(partition)
+    layers, stages = facts.layers, settings.pipeline_parallel_size
+    if counts := list(settings.layer_partition):
         if len(counts) != stages or sum(counts) != layers or min(counts) < 0:
             stated = ",".join(map(str, counts))
             raise rejected(
@@ -112,12 +112,6 @@ def stage_layers(layers: int, stages: int, partition: Sequence[int] = ()) -> tup
             counts[-back] += 1
     ends = accumulate(counts)
     return tuple(range(end - count, end) for end, count in zip(ends, counts, strict=True))
-
-
-def stage_ranges(facts: Facts, settings: MemorySettings) -> tuple[range, ...]:
-    """The decoder layers of each pipeline stage."""
-    stages = settings.pipeline_parallel_size
-    return stage_layers(facts.layers, stages, settings.layer_partition)
 
 
 def layer_mixers(facts: Facts) -> list[tuple[Mixer, ...]]:
@@ -166,12 +160,9 @@ def is_bidirectional(facts: Facts) -> bool:
 
 def window(facts: Facts) -> int | None:
     """Tokens that a sliding layer sees; None = no layer slides."""
-    if facts.model_type in WINDOW_OFF_BY_DEFAULT and not facts.get("use_sliding_window"):
-        return None
-    if facts.get("use_sliding_window") is False:
-        return None
-    size = facts.get("sliding_window")
-    if not isinstance(size, int) or size <= 0:
+    used, size = facts.get("use_sliding_window"), facts.get("sliding_window")
+    is_off = used is False or (not used and facts.model_type in WINDOW_OFF_BY_DEFAULT)
+    if is_off or not isinstance(size, int) or size <= 0:
         return None
     return size + 1 if facts.model_type in WINDOW_PLUS_ONE else size
 

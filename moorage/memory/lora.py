@@ -112,18 +112,17 @@ def _width(
 def _sides(facts: Facts, name: TensorName, header: TensorHeader) -> tuple[int, int, int]:
     """Inputs, outputs, and the number of experts in the tensor."""
     *experts, first, second = header.shape
-    copies = prod(experts) if name.stacked else 1
     if name.stacked:
         # Gate and up have one factor each on the side of their common input.
-        return first * (2 if name.last == "gate_up_proj" else 1), second, copies
+        return first * (2 if name.last == "gate_up_proj" else 1), second, prod(experts)
     if name.leaf == "weight":
-        return (second, first, copies) if not experts else (second, experts[0], copies)
+        return second, header.shape[0], 1
     pack = PACKED_BITS // _bits(facts)
     if name.leaf == "weight_packed":
-        return second * pack, first, copies
+        return second * pack, first, 1
     if quantisation_method(facts) == "awq":
-        return first, second * pack, copies
-    return first * pack, second, copies
+        return first, second * pack, 1
+    return first * pack, second, 1
 
 
 def _bits(facts: Facts) -> int:

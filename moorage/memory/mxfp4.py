@@ -113,7 +113,7 @@ def doubt_of_padding(facts: Facts, settings: MemorySettings) -> str:
     kernel = chosen_kernel(facts, settings)
     if kernel in (Kernel.ANY, Kernel.NARROW):
         return "experts padded as widely as any kernel does, for it is not known which vLLM takes"
-    alike = kernel is not Kernel.TRTLLM or settings.as_described or settings.before(DESCRIBED)
+    alike = kernel is not Kernel.TRTLLM or settings.since(DESCRIBED) or settings.before(DESCRIBED)
     return "" if settings.is_read and alike else "experts padded as in other versions of vLLM"
 
 
@@ -127,7 +127,7 @@ def padding_factor(
     """
     kernel = chosen_kernel(facts, settings)
     rule = PADDINGS[kernel]
-    if kernel is Kernel.TRTLLM and settings.as_described:
+    if kernel is Kernel.TRTLLM and settings.since(DESCRIBED):
         rule = NARROWER_TRTLLM
     hidden, ranks, down = facts.require("hidden_size"), settings.ranks_of_expert, module == DOWN
     part, outer = _up(-(-width // ranks), rule.width), _up(hidden, rule.hidden)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
@@ -199,16 +200,6 @@ class Need(Value):
         """Bytes on top of `--gpu-memory-utilization`."""
         return sum(term.bytes for term in self.terms if not term.inside)
 
-    @property
-    def exact_bytes(self) -> int:
-        """Bytes that follow from the engine's own accounting."""
-        return sum(term.bytes for term in self.terms if term.exact)
-
-    @property
-    def estimated_bytes(self) -> int:
-        """Bytes that are estimated or stated."""
-        return sum(term.bytes for term in self.terms if not term.exact)
-
     def term(self, name: str) -> Term | None:
         """The term of that name; None = there is none."""
         return next((term for term in self.terms if term.name == name), None)
@@ -258,8 +249,4 @@ def largest(fits: Callable[[int], bool], at_most: int) -> int:
 
     `fits` must be monotonic: if a number fits, every smaller one fits too.
     """
-    low, high = 0, at_most
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle - 1)
-    return low
+    return bisect_left(range(1, at_most + 1), True, key=lambda number: not fits(number))

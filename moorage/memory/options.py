@@ -1,9 +1,9 @@
 """The engine settings that affect memory."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
 from moorage.common.units import GIB
 from moorage.common.values import Value
@@ -18,10 +18,6 @@ ALSO_READ = "0.26.0"
 
 It counts with all its patches.
 """
-
-Count = Annotated[int, Field(ge=1)]
-
-Ratio = Annotated[float, Field(gt=0)]
 
 KVDtype = Literal[
     "auto", "bfloat16", "float16", "float32", "fp8", "fp8_e4m3", "fp8_e5m2", "fp8_inc"
@@ -65,9 +61,9 @@ class CacheOptions(Value):
     mamba_ssm_cache_dtype: SsmDtype = "auto"
     mamba_cache_dtype: SsmDtype = "auto"
     mamba_cache_mode: MambaMode = "auto"
-    mamba_block_size: Count | None = None
-    block_size: Count | None = None
-    decode_context_parallel_size: Count = 1
+    mamba_block_size: PositiveInt | None = None
+    block_size: PositiveInt | None = None
+    decode_context_parallel_size: PositiveInt = 1
     runner: Runner = "auto"
     whole_towers: bool = False
     special_kernel: bool = False
@@ -77,8 +73,8 @@ class CacheOptions(Value):
     rope: RopeRule = RopeRule.HELD
     sglang: bool = False
     one_pool: bool = False
-    window_ratio: Ratio = 0.8
-    state_ratio: Ratio = 0.9
+    window_ratio: PositiveFloat = 0.8
+    state_ratio: PositiveFloat = 0.9
 
 
 class MemorySettings(CacheOptions):
@@ -86,24 +82,18 @@ class MemorySettings(CacheOptions):
 
     Attributes:
         max_model_len: Longest request in tokens; None = the model's own.
-        versions: Versions of vLLM that may run, "" = unknown; none = another engine.
-        device_name: The accelerator's name; empty = unknown.
+        versions: As in `MemoryQuery`, and so are the facts of the device.
     """
 
-    tensor_parallel_size: Count = 1
-    pipeline_parallel_size: Count = 1
-    data_parallel_size: Count = 1
-    max_model_len: Count | None = None
-    max_num_batched_tokens: Count = 8192
+    tensor_parallel_size: PositiveInt = 1
+    pipeline_parallel_size: PositiveInt = 1
+    data_parallel_size: PositiveInt = 1
+    max_model_len: PositiveInt | None = None
+    max_num_batched_tokens: PositiveInt = 8192
     versions: tuple[str, ...] = (DESCRIBED,)
     device_type: str = "cuda"
     device_name: str = ""
-    kv_pool_bytes: Annotated[int, Field(ge=0)] = 20 * GIB
-
-    @property
-    def as_described(self) -> bool:
-        """Whether all versions that may run are at least the one that the rules describe."""
-        return self.since(DESCRIBED)
+    kv_pool_bytes: NonNegativeInt = 20 * GIB
 
     @property
     def is_read(self) -> bool:
@@ -128,7 +118,7 @@ class MemorySettings(CacheOptions):
             return False
         newest = version_key(last)[:2]  # of any patch
         later = all(version_key(one)[:2] > newest for one in self.versions)
-        return later if last else self.as_described
+        return later if last else self.since(DESCRIBED)
 
     @property
     def expert_ranks(self) -> int:
@@ -210,7 +200,6 @@ class MemoryOptions(CacheOptions):
         graph_limit: Largest batch for which a graph is captured.
         graph_sizes: Number of batch sizes for which graphs are captured.
         profiles_graphs: Whether vLLM sets its estimate for graphs aside.
-        second_runner: Whether vLLM uses its second model runner.
         unsettled_runner: Whether an argument may affect the choice of the runner.
         kv_bytes: Bytes of the KV cache on each rank; None = as many as the requests need.
         absent: Kinds of input of which no request may have any: `image`, `video`, `audio`.

@@ -16,6 +16,7 @@ from moorage.memory.dtypes import quantisation, quantisation_block, quantisation
 from moorage.memory.facts import Facts
 from moorage.memory.layers import Mixer, attention_of
 from moorage.memory.mxfp4 import METHOD, padding_factor
+from moorage.memory.need import DESCRIBED
 from moorage.memory.options import MemorySettings
 from moorage.memory.refusal import rejected
 from moorage.memory.sharding import TensorName
@@ -170,7 +171,7 @@ def _block_factor(facts: Facts, kind: Kind, settings: MemorySettings) -> Fractio
         return Fraction(1)
     size = gcd(*block, part, hidden)
     # `refine_fp8_moe_block_shape` makes blocks smaller; older versions and SGLang do not start.
-    if size < SMALLEST_BLOCK or not settings.as_described:
+    if size < SMALLEST_BLOCK or not settings.since(DESCRIBED):
         raise _cut(part, block[0])
     experts = kind.header.shape[0] if len(kind.header.shape) == 3 else 1
     return Fraction(experts * width * hidden, size * size * kind.header.elements)

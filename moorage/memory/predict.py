@@ -6,15 +6,7 @@ Source of the refusals: `config/model.py` (`verify_with_parallel_config`,
 
 from collections.abc import Sequence
 
-from moorage.memory.architectures import (
-    ENCODERS,
-    GENERATING_MODELS,
-    NO_PIPELINE,
-    PLUGIN_ONLY,
-    REMOVED,
-    UNCOVERED,
-    UNSUPPORTED,
-)
+from moorage.memory import architectures
 from moorage.memory.dtypes import engine_dtype, pools
 from moorage.memory.facts import Facts
 from moorage.memory.kv import (
@@ -64,7 +56,7 @@ def require_startable(facts: Facts, settings: MemorySettings) -> None:
             "Number of experts in the model must be greater than 0 when expert parallelism is "
             "enabled."
         )
-    if settings.pipeline_parallel_size > 1 and name in NO_PIPELINE:
+    if settings.pipeline_parallel_size > 1 and name in architectures.NO_PIPELINE:
         raise rejected("Pipeline parallelism is not supported for this model.")
     tied = facts.get("tie_word_embeddings") is not False
     if settings.pipeline_parallel_size > 1 and tied and name == "Ernie4_5_MoeForCausalLM":
@@ -79,25 +71,26 @@ def require_startable(facts: Facts, settings: MemorySettings) -> None:
     _require_one_kind_of_window(facts)
     _require_owners_on_stage(facts, settings)
     for uncovered in (facts.model_type, name):
-        if uncovered in UNCOVERED:
-            raise unknown(f"model type {uncovered}: {UNCOVERED[uncovered]}")
+        if uncovered in architectures.UNCOVERED:
+            raise unknown(f"model type {uncovered}: {architectures.UNCOVERED[uncovered]}")
 
 
 def _require_there(name: str, settings: MemorySettings) -> None:
     """Refuse an architecture that the versions that may run do not have."""
-    if name in REMOVED:
-        last = REMOVED[name]
+    if name in architectures.REMOVED:
+        last = architectures.REMOVED[name]
         raise rejected_if(settings.lacks(last), f"{name} was supported in vLLM until v{last}")
-    if name in UNSUPPORTED:
+    if name in architectures.UNSUPPORTED:
         note = f"Model architectures ['{name}'] are not supported for now."
         raise rejected_if(not settings.extended, note)
-    if name in PLUGIN_ONLY:
+    if name in architectures.PLUGIN_ONLY:
         raise rejected_if(settings.lacks("0.10.2"), f"{name} needs a plug-in")
 
 
 def _only_pools(facts: Facts) -> bool:
     name = facts.architecture
-    return name in ENCODERS or (name.endswith("Model") and not name.endswith(GENERATING_MODELS))
+    generates = name.endswith(architectures.GENERATING_MODELS)
+    return name in architectures.ENCODERS or (name.endswith("Model") and not generates)
 
 
 def _require_owners_on_stage(facts: Facts, settings: MemorySettings) -> None:
@@ -135,7 +128,8 @@ def exact_prediction(
     # `config/vllm.py:max_in_flight_tokens`, async scheduling on the V2 model runner.
     in_flight = (settings.pipeline_parallel_size + 1) * settings.max_num_batched_tokens
     pool = settings.kv_pool_bytes
-    request = blocks_per_request(paid, tokens, in_flight)
+    specs = [{member.spec for member in group} for group in paid]
+    request = blocks_per_request(specs, tokens, in_flight)
     stages = _stages(paid, ranges, weights, request, pool)
     block = max(stage.bytes_per_block for stage in stages)
     number = pool // block if block else None
@@ -152,9 +146,9 @@ def exact_prediction(
         num_blocks=number,
         concurrency=None if number is None else number / request,
         # vLLM always holds one block back, the null block.
-        max_fit_len=None if number is None else longest_fit(paid, number - 1, tokens, in_flight),
+        max_fit_len=None if number is None else longest_fit(specs, number - 1, tokens, in_flight),
         full_request_fits=number is None or request <= number - 1,
-        groups=tuple(_group(group.members, tokens, in_flight) for group in groups),
+        groups=tuple(_group(group, tokens, in_flight) for group in groups),
         stages=stages,
     )
 
@@ -165,7 +159,7 @@ def _groups(
     """All groups, and those that take blocks; states of SGLang take none."""
     if settings.sglang and not any(cache.spec.kind is KVKind.CROSS for cache in caches):
         groups = sglang_groups(facts, settings, caches)
-        return groups, [one for one in groups if one.members[0].spec.kind is not KVKind.MAMBA]
+        return groups, [one for one in groups if one[0].spec.kind is not KVKind.MAMBA]
     groups = group_layers(caches, settings.hybrid_kv_cache_manager)
     return groups, groups
 
@@ -178,7 +172,7 @@ def _stages(
     pool: int,
 ) -> tuple[StageMemory, ...]:
     # The groups share one pool, so the widest group counts.
-    blocks = [max((g.page_bytes_on(layers) for g in groups), default=0) for layers in ranges]
+    blocks = [max((_page_bytes(g, layers) for g in groups), default=0) for layers in ranges]
     return tuple(
         StageMemory(
             pp_rank=rank,
@@ -190,6 +184,10 @@ def _stages(
         )
         for rank, block in enumerate(blocks)
     )
+
+
+def _page_bytes(group: KVGroup, layers: range) -> int:
+    return sum(member.spec.page_bytes for member in group if member.layer in layers)
 
 
 def _longest_request(facts: Facts, settings: MemorySettings) -> int:
@@ -221,12 +219,12 @@ def _caches_prefixes(facts: Facts, settings: MemorySettings) -> bool:
 
 
 def _block_size(groups: Sequence[KVGroup], settings: MemorySettings) -> int | None:
-    specs = [group.members[0].spec for group in groups]
+    specs = [group[0].spec for group in groups]
     attention = [spec.block_size for spec in specs if spec.kind is not KVKind.MAMBA]
     return min(attention, default=usual_block(settings) if groups else None)
 
 
-def _group(members: Sequence[LayerCache], tokens: int, in_flight: int) -> GroupMemory:
+def _group(members: KVGroup, tokens: int, in_flight: int) -> GroupMemory:
     specs = [member.spec for member in members]
     first = specs[0]
     # In a group of equal pages, the window of any layer counts.

@@ -48,7 +48,7 @@ def sglang_groups(
     more = 1 + settings.state_ratio if states and _caches_prefixes(settings) else 1.0
     windows = more * _window_ratio(facts, settings, attention)
     members = tuple(_as_full(cache, more, windows) for cache in attention)
-    return tuple(KVGroup(members=those) for those in (members, tuple(states)) if those)
+    return tuple(those for those in (members, tuple(states)) if those)
 
 
 def bytes_for_states(

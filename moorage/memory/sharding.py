@@ -59,7 +59,6 @@ class TensorName:
         layer: Index of its decoder layer; None = in no decoder layer.
         module: Name of its module without numbers.
         leaf: Name of the parameter, such as `weight`.
-        expert: Whether it belongs to experts.
         stacked: Whether it holds all experts of a layer at once.
     """
 
@@ -98,22 +97,19 @@ class TensorName:
 @lru_cache(maxsize=1 << 17)
 def parse_name(name: str) -> TensorName:
     """Parse the name of a tensor."""
-    layer = None if TOWER.search(name) else LAYER.search(name)
+    numbered = None if TOWER.search(name) else LAYER.search(name)
+    layer = int(numbered[1]) if numbered else None
     plain = NUMBER.sub("", name)
     fused = FUSED_EXPERT.search(plain)
     if fused:
         leaf = FUSED_LEAVES.get(fused[2] or "", "weight")
-        return TensorName(_index(layer), plain[: fused.end(1)], leaf, expert=True, stacked=True)
+        return TensorName(layer, plain[: fused.end(1)], leaf, expert=True, stacked=True)
     module, _, leaf = plain.rpartition(".")
     leaf = OTHER_LEAVES.get(leaf, leaf)
     if leaf not in LEAVES:
         module, leaf = plain, ""
     stacked = module.endswith(EXPERT_LINEARS)
-    return TensorName(_index(layer), module, leaf, stacked or ".experts." in name, stacked)
-
-
-def _index(match: re.Match[str] | None) -> int | None:
-    return int(match[1]) if match else None
+    return TensorName(layer, module, leaf, stacked or ".experts." in name, stacked)
 
 
 class Split(StrEnum):
@@ -202,11 +198,9 @@ TOWER_MODULES: dict[str, Split] = {
     **dict.fromkeys(("patch_embed.proj", "pos_embed", "patch_embedding"), Split.WHOLE),
     **dict.fromkeys(("position_embedding", "mm_input_projection_weight"), Split.WHOLE),
     **dict.fromkeys(("patch_embed.pos_emb", "mm_projector.proj", "mlp1"), Split.WHOLE),
-    **dict.fromkeys(("ls1", "ls2"), Split.WHOLE),
     **dict.fromkeys(("positional_embedding_vlm", "position_embedding_table"), Split.WHOLE),
-    **dict.fromkeys(
-        ("merging_layer", "patch_conv", "input_proj", "embedding_projection"), Split.WHOLE
-    ),
+    **dict.fromkeys(("ls1", "ls2", "merging_layer", "patch_conv", "input_proj"), Split.WHOLE),
+    "embedding_projection": Split.WHOLE,
 }
 """Splits in encoders of images and sound; other modules follow `MODULES`."""
 
@@ -242,11 +236,10 @@ SKIPPED_PARTS = re.compile(r"vision_(?:tower|model)\.head\.|^(?:talker|token2wav
 
 def split_of(name: TensorName, model_type: str) -> Split | None:
     """How a tensor is split; None = no rule covers it."""
-    if MASKS.search(f"{name.module}.{name.leaf}".rstrip(".")) or "rotary_emb" in name.module:
+    masks = MASKS.search(f"{name.module}.{name.leaf}".rstrip("."))
+    if masks or "rotary_emb" in name.module or SKIPPED_PARTS.search(name.module):
         return Split.SKIPPED
     own = TOWER_MODULES if name.tower else SPLITS_BY_TYPE.get(model_type, {})
-    if SKIPPED_PARTS.search(name.module):
-        return Split.SKIPPED
     for key in (name.last_two, name.last):
         if split := own.get(key) or MODULES.get(key):
             return split

@@ -76,7 +76,6 @@ class Answer(Value):
     """The memory that a model takes of each accelerator.
 
     Attributes:
-        claim: Bytes taken of each accelerator.
         longest: Longest context in tokens that fits at this concurrency.
         most_requests: Requests of the given length that fit at once.
         token_bytes: Bytes of KV cache that each further token takes on one rank.
@@ -145,12 +144,11 @@ def smallest(model: Sizeable, device: Device, query: MemoryQuery, longest: int) 
 
 def token_bytes(need: Need) -> int:
     """Bytes of KV cache on one rank for one more token of a long request."""
-    cache, term = need.cache, need.term("kv_cache")
-    if cache is None and term:
-        return term.bytes // (need.tokens * need.concurrency)
-    groups = cache.groups if cache else ()
-    sizes = [group.block_size for group in groups if group.kind in GROWING]
-    return sum(cache.bytes_per_block // size for size in sizes) if cache else 0
+    if need.cache is None:
+        term = need.term("kv_cache")
+        return term.bytes // (need.tokens * need.concurrency) if term else 0
+    sizes = (group.block_size for group in need.cache.groups if group.kind in GROWING)
+    return sum(need.cache.bytes_per_block // size for size in sizes)
 
 
 def _flags(model: MemoryModel, need: Need, total: int) -> Iterator[str]:

@@ -93,7 +93,10 @@ Those are the classes with `SupportsMambaPrefixCaching`, whose `--mamba-cache-mo
 
 CHUNK_KEYS = ("mamba_chunk_size", "chunk_size")
 CHUNK = 2048
-"""Keys of the tokens that a Mamba kernel takes at once, and their number without either."""
+"""Keys of the tokens that a Mamba kernel takes at once, and their number without either.
+
+Source: `config/model.py:get_mamba_chunk_size`.
+"""
 
 
 class Kept(NamedTuple):
@@ -118,7 +121,7 @@ def states_kept(facts: Facts, settings: MemorySettings, prefix: bool) -> Kept:
     if not prefix:
         return Kept(1)
     last = 3 if facts.model_type in MAMBA2 else 2
-    if settings.sglang or settings.as_described or facts.model_type not in EACH_BLOCK_TYPES:
+    if settings.sglang or settings.since(DESCRIBED) or facts.model_type not in EACH_BLOCK_TYPES:
         return Kept(last)
     stated = settings.enable_prefix_caching is not None
     if not stated and not any(map(_may_keep_all, settings.versions)):
@@ -132,11 +135,6 @@ def states_kept(facts: Facts, settings: MemorySettings, prefix: bool) -> Kept:
 def _may_keep_all(version: str) -> bool:
     """Whether a version may cache prefixes by itself, and in a way that is not known."""
     return at_least(version, STATES_WITH_PREFIXES_SINCE) and not at_least(version, DESCRIBED)
-
-
-def chunk_of(facts: Facts) -> int:
-    """Tokens that a Mamba kernel takes at once (`config/model.py:get_mamba_chunk_size`)."""
-    return facts.positive(CHUNK_KEYS) or CHUNK
 
 
 def mamba2_sizes(facts: Facts) -> tuple[int, int, int, int] | None:

@@ -286,9 +286,8 @@ def _has_head(counts: Counter[Kind]) -> bool:
 
 def _is_headless(facts: Facts, settings: MemorySettings) -> bool:
     name = facts.architecture
-    if name in HEADED_CLASSIFIERS:
-        return False
-    return pools(facts, settings.runner) or name.endswith("ForMaskedLM")
+    without = pools(facts, settings.runner) or name.endswith("ForMaskedLM")
+    return without and name not in HEADED_CLASSIFIERS
 
 
 def _is_tied(facts: Facts, counts: Counter[Kind]) -> bool:

@@ -15,7 +15,6 @@ class Asset(Value):
 
     Attributes:
         name: Name of the model or adapter; `draft` for the draft model.
-        trust_remote_code: Whether its own Python code may run.
         anything: Whether a directory without a configuration is accepted: a custom engine may load
             it.
         files: Pattern of the weight files to download; None = all of one format.

@@ -88,11 +88,10 @@ def choose_files(files: Sequence[ModelFile], pattern: str = "") -> Choice:
         if pattern.startswith(CONSOLIDATED):
             suggestion = "Change `files`, or leave `--load-format mistral` out of `engine.args`."
         raise Failure(Cause.SOURCE_INCOMPLETE, detail, suggestion=suggestion)
-    families = _families_byfolder_of([file for file in files if not reasons[file.name]])
+    families = _families_by_folder([file for file in files if not reasons[file.name]])
     family = _main_family(files, families)
-    for file in files:
-        reason = reasons[file.name] or _reason_to_skip_weights(file.name, families, family)
-        reasons[file.name] = reason
+    for name, reason in reasons.items():
+        reasons[name] = reason or _reason_to_skip_weights(name, families, family)
     reasons |= _other_projectors([name for name, why in reasons.items() if not why], families)
     chosen, skipped = split(files, reasons)
     if family != GGUF and not any(file.name == "config.json" for file in chosen):
@@ -131,7 +130,7 @@ def gguf_models(
             source.
     """
     usable = [file for file in files if not _reason_to_skip(file.name)]
-    families = _families_byfolder_of(usable)
+    families = _families_by_folder(usable)
     if not families or not (preferred or _main_family(usable, families) == GGUF):
         return {}
     found: dict[str, list[ModelFile]] = {}
@@ -224,7 +223,7 @@ def split(files: Sequence[ModelFile], reasons: Mapping[str, str]) -> Split:
     )
 
 
-def _families_byfolder_of(candidates: Sequence[ModelFile]) -> dict[str, str]:
+def _families_by_folder(candidates: Sequence[ModelFile]) -> dict[str, str]:
     """The family that engines prefer, for each folder that holds the weights of a model.
 
     A projector may be in the top folder while the model has a folder for each quantization.
@@ -247,9 +246,7 @@ def _main_family(files: Sequence[ModelFile], families: Mapping[str, str]) -> str
         if family in families.values():
             return family
     names = sorted(file.name for file in files)
-    own = [
-        name for name in names if name.startswith(CONSOLIDATED) and name.endswith(".safetensors")
-    ]
+    own = [name for name in names if fnmatchcase(name, f"{CONSOLIDATED}*.safetensors")]
     if own:
         raise Failure(
             Cause.SOURCE_INCOMPLETE,

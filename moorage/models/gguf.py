@@ -108,8 +108,6 @@ def read_gguf(data: bytes | bytearray, file: ModelFile) -> FileWeights:
 
 
 class _Reader:
-    """Reads a header value by value."""
-
     def __init__(self, data: bytes | bytearray, file: ModelFile) -> None:
         self._data = data
         self._file = file

@@ -67,24 +67,16 @@ ONLY_POOLING = ("ForRewardModel", "ForProcessRewardModel", "ForTokenClassificati
 Source: `_REWARD_MODELS` and `_TOKEN_CLASSIFICATION_MODELS` of vLLM 0.32.
 """
 
-MODE_BY_ARCHITECTURE: tuple[tuple[str, Mode], ...] = (
-    *((name, Mode.TRANSCRIPTION) for name in sorted(TRANSCRIBERS)),
-    ("ForSequenceClassification", Mode.RERANKING),
-    *((ending, Mode.RERANKING) for ending in ONLY_POOLING),
-    ("ForRanking", Mode.RERANKING),
-    *((name, Mode.RERANKING) for name in LATE_INTERACTION),
-    *((name, Mode.COMPLETION) for name in GENERATORS),
-    ("EmbeddingModel", Mode.EMBEDDING),
-    ("ForMaskedLM", Mode.EMBEDDING),
-    ("EncoderModel", Mode.EMBEDDING),
-    ("ForCausalLM", Mode.COMPLETION),
-    ("ForConditionalGeneration", Mode.COMPLETION),
-    ("LMHeadModel", Mode.COMPLETION),
-    ("ChatModel", Mode.COMPLETION),
-    ("ChatGLMModel", Mode.COMPLETION),
-    ("Model", Mode.EMBEDDING),
+MODE_BY_ARCHITECTURE: tuple[tuple[Mode, tuple[str, ...]], ...] = (
+    (Mode.TRANSCRIPTION, tuple(TRANSCRIBERS)),
+    (Mode.RERANKING, ("ForSequenceClassification", *ONLY_POOLING, "ForRanking", *LATE_INTERACTION)),
+    (Mode.COMPLETION, GENERATORS),
+    (Mode.EMBEDDING, ("EmbeddingModel", "ForMaskedLM", "EncoderModel")),
+    (Mode.COMPLETION, ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel", "ChatModel")),
+    (Mode.COMPLETION, ("ChatGLMModel",)),
+    (Mode.EMBEDDING, ("Model",)),
 )
-"""Mode by the suffix of an architecture's name; the first match wins."""
+"""Mode by the ending of an architecture's name; the first match wins."""
 
 LABELS_WHEN_UNKNOWN = 2
 """Number of labels of a classifier whose configuration names none (transformers)."""
@@ -297,8 +289,8 @@ def _mode(
     if model.is_sentence_encoder:
         return Mode.EMBEDDING, Origin.DERIVED
     for name in architectures(config):
-        for ending, mode in MODE_BY_ARCHITECTURE:
-            if name.endswith(ending):
+        for mode, endings in MODE_BY_ARCHITECTURE:
+            if name.endswith(endings):
                 _require_a_request(spec, name)
                 many = name.endswith("ForSequenceClassification") and _labels(config) > 1
                 return (Mode.CLASSIFICATION if many else mode), Origin.DERIVED

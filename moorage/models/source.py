@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import UserDict
+from collections.abc import Iterable, Sequence
 from functools import cache
 from math import prod
 from typing import Any
@@ -27,28 +28,17 @@ class TensorHeader(Value):
         return prod(self.shape)
 
 
-class TensorHeaders(Mapping[str, TensorHeader]):
-    """The headers of a model, by tensor name.
+class TensorHeaders(UserDict[str, TensorHeader]):
+    """The headers of a model, by tensor name; never modified.
 
     Neither a dict nor a `Value` on purpose: Prefect walks through those in the arguments of tasks,
     and a model may have 100,000 tensors. Equal headers are stored once. A repeated name replaces
     the earlier entry.
     """
 
-    __slots__ = ("_by_name",)
-
     def __init__(self, headers: Iterable[tuple[str, str, tuple[int, ...]]] = ()) -> None:
         header = cache(lambda dtype, shape: TensorHeader(dtype=dtype, shape=shape))
-        self._by_name = {name: header(dtype, shape) for name, dtype, shape in headers}
-
-    def __getitem__(self, name: str) -> TensorHeader:
-        return self._by_name[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._by_name)
-
-    def __len__(self) -> int:
-        return len(self._by_name)
+        self.data = {name: header(dtype, shape) for name, dtype, shape in headers}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} tensors)"

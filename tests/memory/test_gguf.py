@@ -195,7 +195,7 @@ def memory_of(path: Path, arguments: str, loaded: Loaded | None = None) -> GgufM
     assert sum(parts.values()) == model.weights.bytes
     kind = model.config["model_type"]
     header = GgufHeader(model.config[GGUF], model.weights.bytes, parts, kind)
-    return GgufMemory(header, words, loaded)
+    return GgufMemory(header, words, loaded or Loaded())
 
 
 def asset_of(path: Path) -> Asset:
@@ -418,7 +418,7 @@ def test_the_bytes_of_a_draft_model_can_be_stated() -> None:
 def test_a_draft_model_stays_on_the_accelerators_with_few_layers() -> None:
     header, draft = GgufHeader(SIZES, 8 * GIB, PARTS), Loaded(draft=GgufHeader(SIZES, GIB))
     alone, with_draft = (
-        GgufMemory(header, parse_words(()), loaded).with_layers(1) for loaded in (None, draft)
+        GgufMemory(header, parse_words(()), loaded).with_layers(1) for loaded in (Loaded(), draft)
     )
     assert with_draft.ram_of_layers(4096, 1) == alone.ram_of_layers(4096, 1)
     need = with_draft.need(QUERY)

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from moorage.common.refusal import Reason, Refusal
 from moorage.memory.facts import Facts
 from moorage.memory.kv import (
-    KVGroup,
     KVKind,
     KVSpec,
     LayerCache,
@@ -46,9 +45,7 @@ SPECS = st.builds(
     window=st.integers(1, 5000),
     states=st.integers(1, 3),
 )
-GROUPS = st.lists(SPECS, min_size=1, max_size=5).map(
-    lambda specs: [KVGroup(members=(LayerCache(layer=0, spec=spec),)) for spec in specs]
-)
+GROUPS = st.lists(SPECS, min_size=1, max_size=5).map(lambda specs: [{spec} for spec in specs])
 TOKENS = st.integers(1, 200_000)
 
 
@@ -71,7 +68,7 @@ def test_more_tokens_never_need_fewer_blocks(
 
 @given(groups=GROUPS, blocks=st.integers(0, 20_000), longest=TOKENS, in_flight=TOKENS)
 def test_the_longest_fit_fits_and_one_token_more_does_not(
-    groups: list[KVGroup], blocks: int, longest: int, in_flight: int
+    groups: list[set[KVSpec]], blocks: int, longest: int, in_flight: int
 ) -> None:
     fit = longest_fit(groups, blocks, longest, in_flight)
     assert fit <= longest
@@ -116,8 +113,8 @@ def test_each_layer_is_in_one_group_and_all_pages_of_the_pool_are_alike(
     members = [LayerCache(layer=i, spec=kinds[kind]) for i, kind in enumerate(layers)]
     if hybrid or 0 in layers or 2 in layers or set(layers) == {1}:
         groups = group_layers(members, hybrid)
-        assert sorted(m.layer for g in groups for m in g.members) == list(range(len(layers)))
-        assert len(groups) == 1 or len({m.spec.page_bytes for g in groups for m in g.members}) == 1
+        assert sorted(m.layer for g in groups for m in g) == list(range(len(layers)))
+        assert len(groups) == 1 or len({m.spec.page_bytes for g in groups for m in g}) == 1
 
 
 MAMBA2 = {

@@ -8,7 +8,7 @@ from moorage.common.refusal import Reason, Refusal
 from moorage.memory.dtypes import pools
 from moorage.memory.facts import Facts
 from moorage.memory.kv import KVKind, KVSpec, LayerCache, group_layers
-from moorage.memory.layers import Mixer, layer_mixers, stage_layers
+from moorage.memory.layers import Mixer, layer_mixers, stage_ranges
 from moorage.memory.need import MemoryPrediction
 from moorage.memory.options import MemorySettings
 from moorage.memory.sharding import Split, parse_name, split_of
@@ -66,11 +66,12 @@ MAMBA = {
 def test_remaining_layers_go_to_the_stages_before_the_last(
     layers: int, stages: int, counts: list[int]
 ) -> None:
-    assert [len(stage) for stage in stage_layers(layers, stages)] == counts
+    facts = Facts({**LLAMA, "num_hidden_layers": layers})
+    ranges = stage_ranges(facts, MemorySettings(pipeline_parallel_size=stages))
+    assert [len(stage) for stage in ranges] == counts
 
 
 def test_layers_go_to_the_stages_that_the_user_states() -> None:
-    assert stage_layers(61, 2, (20, 41)) == (range(20), range(20, 61))
     stated = predict({"num_hidden_layers": 4}, pipeline_parallel_size=2, layer_partition=(1, 3))
     assert [stage.layers for stage in stated.stages] == [1, 3]
 
@@ -109,7 +110,7 @@ def test_layers_are_split_into_groups_of_one_size(
     whole = KVSpec(kind=KVKind.FULL, block_size=16, page_bytes=8)
     caches = [LayerCache(layer=i, spec=local) for i in range(sliding)]
     caches += [LayerCache(layer=sliding + i, spec=whole) for i in range(full)]
-    assert [len(group.members) for group in group_layers(caches, hybrid=True)] == sizes
+    assert [len(group) for group in group_layers(caches, hybrid=True)] == sizes
     assert len(group_layers(caches, hybrid=False)) == 1
 
 
@@ -120,7 +121,7 @@ def test_pages_are_unified_by_larger_blocks_or_by_padding() -> None:
     groups = group_layers(
         [big, LayerCache(layer=1, spec=half), LayerCache(layer=2, spec=odd)], hybrid=True
     )
-    assert [(g.members[0].spec.block_size, g.page_bytes_on(range(3))) for g in groups] == [
+    assert [(g[0].spec.block_size, sum(m.spec.page_bytes for m in g)) for g in groups] == [
         (16, 24),
         (32, 24),
         (16, 24),

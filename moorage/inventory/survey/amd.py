@@ -148,13 +148,11 @@ def _found(cards: Any) -> Found:
 
 def _left_out(devices: Sequence[str]) -> str:
     """The trouble of large graphics of a processor with little memory of their own."""
-    names = [
-        LARGE_GRAPHICS[device.lower()] for device in devices if device.lower() in LARGE_GRAPHICS
-    ]
-    if not names:
+    names = (LARGE_GRAPHICS.get(device.lower()) for device in devices)
+    if not (name := next(filter(None, names), "")):
         return ""
     return (
-        f"the graphics of {names[0]} have little memory of their own and are left out: to use them"
+        f"the graphics of {name} have little memory of their own and are left out: to use them"
         " with the host's RAM, list them under `accelerators` of the host, with `unified_memory:"
         " true`; `accelerators: []` says that they stay unused"
     )

@@ -35,7 +35,11 @@ def ascend_found(table: str, nodes: Collection[int] = ()) -> Found:
     rows = [_cells(line) for line in table.splitlines()]
     chips = [pair for pair in pairwise(rows) if _is_chip(*pair)]
     if not chips and (silent := SILENT.search(table)):
-        return Found(troubles=(_silence(silent[0]),), hides_accelerators=True)
+        trouble = (
+            f"npu-smi shows no NPU ({silent[0].strip()}): a container that has opened one keeps it"
+            " from all others. Write the NPUs down under `accelerators` of the host"
+        )
+        return Found(troubles=(trouble,), hides_accelerators=True)
     accelerators, troubles = [], []
     for index, (card, place) in sorted(_indexed(chips, nodes), key=itemgetter(0)):
         chip, health = card[0].split()[1], card[1]
@@ -55,13 +59,6 @@ def ascend_found(table: str, nodes: Collection[int] = ()) -> Found:
             )
         )
     return Found(accelerators=tuple(accelerators), troubles=tuple(troubles))
-
-
-def _silence(answer: str) -> str:
-    return (
-        f"npu-smi shows no NPU ({answer.strip()}): a container that has opened one keeps it from"
-        " all others. Write the NPUs down under `accelerators` of the host"
-    )
 
 
 def chip_family(chip: str) -> str:

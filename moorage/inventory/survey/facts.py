@@ -80,20 +80,13 @@ class Found(Value):
 
 
 class HostFacts(Found):
-    """A host at one moment.
+    """A host at one moment; fields that `HostSnapshot` has too are the same there.
 
     Attributes:
-        ram_free: Bytes of RAM that are available without swapping.
         ports: TCP ports on which something listens.
-        image_disk_free: Free bytes on the disk of Docker's images; None = not measured.
-        disk_free: Free bytes on the disk of the models; None = not measured.
-        models: Complete models in its store, as `source@revision`.
-        begun: Bytes of unfinished models in it, by the path of the model there.
         helper_image: The helper's image on the host; empty = absent, or not needed.
-        docker: Version of its Docker; empty = it has none, or was not surveyed.
         machine: Its processor architecture, under the kernel's name.
         kernel: Release of its kernel.
-        needs_nvidia_runtime: As in `HostSnapshot`.
         vendors: Number of accelerators on its PCI bus, by the vendor's name in `VENDORS`.
         ascend_nodes: Each N of the device files `/dev/davinciN` of its Ascend chips, ascending.
         tools: Drivers' tools that are in the probe's image.
