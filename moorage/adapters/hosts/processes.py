@@ -197,6 +197,9 @@ class ProcessRuntime:
             own = {v.name: secrets[v.secret] if v.secret else v.value for v in spec.environment}
             environment = {**inherited, **own, MARK: str(folder)}
             supervising.stdin.write(json.dumps(environment).encode())
+        return self._await_state(spec)
+
+    def _await_state(self, spec: ContainerSpec) -> dict[str, Any]:
         state = _poll(lambda: self._state(spec.name) or None, APPEAR_SECONDS)
         if state is None:
             raise Failure(Cause.LAUNCH_REFUSED, f"{spec.name} did not start on {spec.host}")
