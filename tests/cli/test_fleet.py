@@ -11,7 +11,7 @@ import pytest
 from ruamel.yaml import YAML
 from typer.testing import CliRunner, Result
 
-from moorage.adapters.hosts import fleet_check, remote_host
+from moorage.adapters.hosts import reachability, remote_host
 from moorage.adapters.ledger.claims import Claims
 from moorage.cli import fleet as commands
 from moorage.cli.app import app
@@ -103,7 +103,7 @@ def test_what_leads_to_a_host_but_its_address_is_not_shown(
 def test_a_check_fails_unless_all_is_well(
     file: Path, order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fleet_check, "reach", lambda *_: "there is no such network")
+    monkeypatch.setattr(reachability, "reach", lambda *_: "there is no such network")
     options = ("--fleet", file, "--json")
     checked = run(*options, "check") if order == "before" else run("check", *options)
     assert checked.exit_code == 8
