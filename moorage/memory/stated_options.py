@@ -28,8 +28,9 @@ from moorage.memory.options import (
     SsmDtype,
     allowed_rank,
 )
+from moorage.models.context import allows_longer
+from moorage.models.mode import POOLING
 from moorage.models.pin import AssetRole
-from moorage.models.profile import POOLING, allows_longer
 from moorage.models.rope import rope_rule
 from moorage.models.source import Companion
 from moorage.spec import EngineName, Mode, ModelSpec

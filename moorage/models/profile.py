@@ -1,92 +1,28 @@
-"""The facts about a model that later steps need: its mode, context and sizes.
-
-Sources of the rules: vLLM 0.32 (`config/model.py`) for the context length, the architecture names
-of transformers for the mode.
-"""
+"""The facts about a model that later steps need: its mode, context and sizes."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from moorage.common.failures import Cause, Failure
+from moorage.common.failures import Cause
 from moorage.common.values import Origin, Value
 from moorage.models.config import (
     LAYER_KEYS,
-    TEXT_CONFIG_KEYS,
     Config,
     apply_overrides,
     architectures,
-    context_length,
     require_limits,
     text_config,
 )
-from moorage.models.rope import (
-    MOST,
-    ORIGINAL,
-    POSITIONS,
-    RopeRule,
-    first_int,
-    rope_rule,
-    rope_settings,
-    rope_type,
-)
+from moorage.models.context import derive_context
+from moorage.models.mode import POOLING, derive_mode
+from moorage.models.rope import first_int
 from moorage.models.source import ResolvedModel
-from moorage.spec import EngineName, Mode, ModelSpec
-
-CONTEXT_WHEN_UNKNOWN = 2048
-
-TRANSCRIBERS = frozenset(
-    f"{name}ForConditionalGeneration"
-    for name in ("CohereAsr", "FireRedASR2", "FunASR", "MossTranscribeDiarize", "Whisper")
-)
-"""Architectures that only transcribe speech: they have no endpoint for text requests.
-
-Source: `supports_transcription_only` in the models of vLLM 0.32.
-"""
+from moorage.spec import Mode, ModelSpec
 
 CHATTERS = frozenset({"DeepseekV32ForCausalLM", "DeepseekV4ForCausalLM"})
 """Architectures whose chats engines build without a template (`config/model.py` of vLLM 0.32)."""
 
-GENERATORS = ("MiDashengLMModel", "MossAudioModel", "Qwen2_5OmniModel", "UltravoxModel")
-"""Architectures that generate text although their names end like those of encoders.
-
-Source: `_MULTIMODAL_MODELS` of vLLM 0.32.
-"""
-
-LATE_INTERACTION = (
-    *("HF_ColBERT", "ColBERTModernBertModel", "ColBERTJinaRobertaModel", "ColBERTLfm2Model"),
-    *("ForRetrieval", "ColQwen3", "ColQwen3Model", "ColQwen3_5", "Qwen3VLNemotronEmbedModel"),
-)
-"""Architectures with a vector for each token: vLLM scores and ranks with them, and embeds nothing.
-
-Source: `_LATE_INTERACTION_MODELS` of vLLM 0.32.
-"""
-
-ONLY_POOLING = ("ForRewardModel", "ForProcessRewardModel", "ForTokenClassification")
-"""Endings of architectures with scores for each token: vLLM serves them only at `/pooling`.
-
-Source: `_REWARD_MODELS` and `_TOKEN_CLASSIFICATION_MODELS` of vLLM 0.32.
-"""
-
-MODE_BY_ARCHITECTURE: tuple[tuple[Mode, tuple[str, ...]], ...] = (
-    (Mode.TRANSCRIPTION, tuple(TRANSCRIBERS)),
-    (Mode.RERANKING, ("ForSequenceClassification", *ONLY_POOLING, "ForRanking", *LATE_INTERACTION)),
-    (Mode.COMPLETION, GENERATORS),
-    (Mode.EMBEDDING, ("EmbeddingModel", "ForMaskedLM", "EncoderModel")),
-    (Mode.COMPLETION, ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel", "ChatModel")),
-    (Mode.COMPLETION, ("ChatGLMModel",)),
-    (Mode.EMBEDDING, ("Model",)),
-)
-"""Mode by the ending of an architecture's name; the first match wins."""
-
-LABELS_WHEN_UNKNOWN = 2
-"""Number of labels of a classifier whose configuration names none (transformers)."""
-
 SPEECH_TO_TEXT = "speech_to_text"
-
-ALLOWS_LONGER = "VLLM_ALLOW_LONG_MAX_MODEL_LEN"
-"""Variable with which vLLM only warns of a context beyond the model's (`envs.py`)."""
-
-POOLING = (Mode.EMBEDDING, Mode.RERANKING, Mode.CLASSIFICATION)
 
 BY_MODE = {
     Mode.EMBEDDING: "embedding",
@@ -157,9 +93,9 @@ def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
     config = apply_overrides(model.config, overrides)
     text = text_config(config)
     warnings = [*_foreign_code(spec, config)]
-    mode, mode_origin = _mode(spec, model, config, warnings)
+    mode, mode_origin = derive_mode(spec, model, config, warnings)
     longest_input = model.longest_input if mode in POOLING else None
-    context, origin, reason = _context(spec, config, longest_input, warnings)
+    context, origin, reason = derive_context(spec, config, longest_input, warnings)
     return ModelProfile(
         architectures=architectures(config),
         model_type=str(config.get("model_type") or ""),
@@ -178,12 +114,6 @@ def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
         categories=(BY_MODE.get(mode, "llm"),),
         warnings=tuple(warnings),
     )
-
-
-def allows_longer(spec: ModelSpec) -> bool:
-    """Whether the engine takes a context beyond the model's."""
-    value = spec.engine.env.get(ALLOWS_LONGER, "")
-    return _may_be_vllm(spec) and value.strip().lower() in ("1", "true")
 
 
 def _sizes(text: Config) -> dict[str, Any]:
@@ -211,103 +141,6 @@ def _vision_heads(config: Config) -> int | None:
     return heads + (first_int(vision, "num_dummy_heads") or 0) if heads else None
 
 
-def _context(
-    spec: ModelSpec, config: Config, longest_input: int | None, warnings: list[str]
-) -> tuple[int, Origin, str]:
-    rule, why = rope_rule(spec), "the longest that the model's configuration allows"
-    longest = context_length(config, rule=rule)
-    scaled, extend = _if_multiplied(config, longest, rule), "extend the model's rope scaling"
-    if longest_input and longest_input < (longest or MOST) and _may_be_vllm(spec):
-        longest, scaled, extend = longest_input, "", "raise it in the model's own settings"
-        why = "the longest input that the model's sentence or tokenizer settings allow"
-    any_length = longest and allows_longer(spec)
-    if any_length:
-        warnings.append(
-            f"engine.env: with {ALLOWS_LONGER} a context beyond {longest} tokens is not refused;"
-            " positions that the model does not have give no sense, or stop the engine"
-        )
-    if spec.context != "auto":
-        if longest and spec.context > longest and not any_length:
-            raise Failure(
-                Cause.BAD_SPEC,
-                f"context: {spec.context} tokens are requested, the model ends at {longest}",
-                suggestion=f"Lower `context` to {longest}, or {scaled or extend}.",
-            )
-        return spec.context, Origin.USER, "context in the spec"
-    if longest:
-        if (short := _before_long_rope(config)) and short < longest and _may_be_vllm(spec):
-            warnings.append(
-                f"context: {short} tokens; `context: {longest}` serves more, but then the model"
-                " answers short prompts worse, too, since its rope scaling holds for all requests"
-            )
-            return short, Origin.DERIVED, "the longest without the model's long rope scaling"
-        if scaled:
-            warnings.append(f"context: {longest} tokens hold the model's yarn scaling; {scaled}")
-        return longest, Origin.DERIVED, why
-    assumed = context_length(config, CONTEXT_WHEN_UNKNOWN, rule) or CONTEXT_WHEN_UNKNOWN
-    warnings.append(f"the configuration names no context length; {assumed} tokens are assumed")
-    return assumed, Origin.DEFAULT, "the configuration names none"
-
-
-def _before_long_rope(config: Config) -> int | None:
-    """The length up to which a model needs no long rope scaling; None = it has no such scaling.
-
-    vLLM takes it for the default (`_get_and_verify_max_len`).
-    """
-    text = text_config(config)
-    if not any(rope_type(rope) == "longrope" for rope in rope_settings(text)):
-        return None
-    return first_int(text, ORIGINAL)
-
-
-def _may_be_vllm(spec: ModelSpec) -> bool:
-    return spec.engine.stated_name in (EngineName.AUTO, EngineName.VLLM, EngineName.TRITON)
-
-
-def _if_multiplied(config: Config, longest: int | None, rule: RopeRule) -> str:
-    """How to get the context that a multiplied `yarn` would give; empty = it is not longer.
-
-    Older model cards advise to write only the factor into the configuration.
-    """
-    longer = context_length(config)
-    if rule == RopeRule.MULTIPLIED or not longest or not longer or longer <= longest:
-        return ""
-    text, override = text_config(config), f'{{"{POSITIONS}": {longer}}}'
-    if text is not config:
-        key = next((key for key in TEXT_CONFIG_KEYS if config.get(key) is text), "")
-        if not key:
-            return f"state {POSITIONS} {longer} in the model's configuration"
-        override = f'{{"{key}": {override}}}'
-    return f"`--hf-overrides {override}` in `engine.args` serves {longer}"
-
-
-def _mode(
-    spec: ModelSpec, model: ResolvedModel, config: Config, warnings: list[str]
-) -> tuple[Mode, Origin]:
-    if spec.mode != Mode.AUTO:
-        return spec.mode, Origin.USER
-    if model.is_sentence_encoder:
-        return Mode.EMBEDDING, Origin.DERIVED
-    for name in architectures(config):
-        for mode, endings in MODE_BY_ARCHITECTURE:
-            if name.endswith(endings):
-                _require_a_request(spec, name)
-                many = name.endswith("ForSequenceClassification") and _labels(config) > 1
-                return (Mode.CLASSIFICATION if many else mode), Origin.DERIVED
-    warnings.append("the architecture does not tell what the model is for; completion is assumed")
-    return Mode.COMPLETION, Origin.DEFAULT
-
-
-def _require_a_request(spec: ModelSpec, architecture: str) -> None:
-    if architecture.endswith(ONLY_POOLING) and spec.readiness.probe.request and _may_be_vllm(spec):
-        raise Failure(
-            Cause.BAD_SPEC,
-            f"readiness.probe.request: vLLM serves {architecture} only at `/pooling`, to which"
-            " no request of readiness goes",
-            suggestion="State `readiness.probe.request: false`, and use the gateway's `/pooling`.",
-        )
-
-
 def _has_chat_template(spec: ModelSpec, model: ResolvedModel, config: Config) -> bool:
     """Whether engines can build a chat: from a template, or as they know for the model."""
     is_known = model.has_only_tekken or not CHATTERS.isdisjoint(architectures(config))
@@ -330,20 +163,6 @@ def _foreign_code(spec: ModelSpec, config: Config) -> Iterator[str]:
             f" the model (`file://`) that holds this code, without `{repository}--` in `auto_map`"
             " of its config.json"
         )
-
-
-def _labels(config: Config) -> int:
-    """Number of labels of a classifier; vLLM scores and ranks only with a single label.
-
-    A classifier made of two tokens of a language model gives one score (vLLM 0.32, `adapters.py`;
-    `models/config.py` makes one of an original Qwen3 reranker).
-    """
-    if config.get("method") == "from_2_way_softmax" or config.get("is_original_qwen3_reranker"):
-        return 1
-    for names in ("classifier_from_token", "id2label"):
-        if isinstance(config.get(names), Mapping | list) and config[names]:
-            return len(config[names])
-    return first_int(config, "num_labels") or LABELS_WHEN_UNKNOWN
 
 
 def _dtype(config: Config, text: Config) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 
 from moorage.common.units import MIB
 from moorage.common.values import Value
-from moorage.models.profile import TRANSCRIBERS, ModelProfile
+from moorage.models.mode import TRANSCRIBERS
+from moorage.models.profile import ModelProfile
 from moorage.readiness.media import tone
 from moorage.spec import Mode, ModelSpec, ProbeSpec
 

@@ -264,6 +264,11 @@ class EngineSpec(InputValue):
         return EngineName.CUSTOM if own else self.name
 
     @property
+    def may_be_vllm(self) -> bool:
+        """Whether vLLM may run the model, also inside Triton."""
+        return self.stated_name in (EngineName.AUTO, EngineName.VLLM, EngineName.TRITON)
+
+    @property
     def arguments(self) -> EngineArguments:
         """The arguments from the engine's settings and from `args`; `args` come last and win."""
         return parse_entries((*self.vllm.words, *self.llama_cpp.words, *self.args))

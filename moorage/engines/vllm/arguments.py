@@ -14,7 +14,8 @@ from moorage.engines.vllm.engine_caches import offload_flags
 from moorage.engines.vllm.environment import ascend_flags
 from moorage.engines.vllm.launch_facts import arguments_of, is_omni, version_of
 from moorage.images.image import COMPILER
-from moorage.models.profile import POOLING, ModelProfile
+from moorage.models.mode import POOLING
+from moorage.models.profile import ModelProfile
 from moorage.models.source import TEKKEN
 from moorage.placement.placement import CPU
 from moorage.spec import Mode
