@@ -59,9 +59,8 @@ async def apply_models(
     queue = _ModelQueue(at_once, stop_on_failure)
     fleet = await settled_fleet(fleet)
     with requested_run(requested_by):
-        owned = partial(_retire, applied_from=applied_from)
-        retirements = (queue.run("retire", name, partial(owned, name)) for name in retire)
-        ended = await gather_all(*retirements)
+        jobs = {name: partial(_retire, name, applied_from) for name in retire}
+        ended = await gather_all(*(queue.run("retire", *job) for job in jobs.items()))
         with recorded_scope(current_submission(), fleet):
             deploy = partial(deploy_subflow, fleet=fleet, file_set=applied_from)
             deploys = (queue.run("deploy", one.name, partial(deploy, one)) for one in specs)

@@ -27,12 +27,9 @@ ALLOWS_LONGER = "VLLM_ALLOW_LONG_MAX_MODEL_LEN"
 def derive_context(
     spec: ModelSpec, config: Config, longest_input: int | None, warnings: list[str]
 ) -> tuple[int, Origin, str]:
-    """The context, its origin and the reason.
+    """The context, its origin and the reason; `warnings` gets further ones.
 
-    Args:
-        longest_input: What the model's sentence or tokenizer settings allow, in tokens; None = they
-            state nothing that counts.
-        warnings: Gets further ones.
+    `longest_input` is what the model's sentence or tokenizer settings allow; None = nothing counts.
 
     Raises:
         Failure: `BAD_SPEC` when the spec requests a longer context than the model supports.
@@ -50,12 +47,8 @@ def derive_context(
             " positions that the model does not have give no sense, or stop the engine"
         )
     if spec.context != "auto":
-        if longest and spec.context > longest and not any_length:
-            raise Failure(
-                Cause.BAD_SPEC,
-                f"context: {spec.context} tokens are requested, the model ends at {longest}",
-                suggestion=f"Lower `context` to {longest}, or {scaled or extend}.",
-            )
+        if longest and not any_length:
+            _require_within(spec.context, longest, scaled or extend)
         return spec.context, Origin.USER, "context in the spec"
     if longest:
         if (short := _before_long_rope(config)) and short < longest and spec.engine.may_be_vllm:
@@ -76,6 +69,15 @@ def allows_longer(spec: ModelSpec) -> bool:
     """Whether the engine takes a context beyond the model's."""
     value = spec.engine.env.get(ALLOWS_LONGER, "")
     return spec.engine.may_be_vllm and value.strip().lower() in ("1", "true")
+
+
+def _require_within(wanted: int, longest: int, remedy: str) -> None:
+    if wanted > longest:
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"context: {wanted} tokens are requested, the model ends at {longest}",
+            suggestion=f"Lower `context` to {longest}, or {remedy}.",
+        )
 
 
 def _before_long_rope(config: Config) -> int | None:

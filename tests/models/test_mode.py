@@ -1,4 +1,4 @@
-"""The mode, the sizes and the other facts that are derived from a configuration."""
+"""The mode that is derived from a configuration."""
 
 from __future__ import annotations
 
