@@ -137,7 +137,9 @@ async def _deploy_alone(
 async def roll_out(
     context: FlowContext, source: ReleaseSource, fleet: Fleet, old: ReleaseRow | None
 ) -> Release:
-    """Make a release, prove that it answers, and let it take over; else the old one serves (again).
+    """Make a release, prove that it answers, and let it take over.
+
+    Where that fails, the old one serves on, or again.
 
     If another process takes an automatic port before the engine binds it, tries another port.
     """

@@ -159,8 +159,8 @@ class AcceleratorStartLock:
 
     def _try(self) -> dict[str, Owner]:
         """Take the locks if they are free; returns the holders, empty when they were taken."""
-        own, process = ledger().locks, this_process(self._release)
+        own = ledger().locks
         # Read first: reading does not block writers.
         return own.holders(self.names) or own.take_all(
-            self.names, self._token, process, START_LEASE_SECONDS
+            self.names, self._token, this_process(self._release), START_LEASE_SECONDS
         )

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -187,17 +187,26 @@ async def answers(row: ReleaseRow, workload: Workload) -> str:
 
     An HTTP error below 500 is an answer: the engine is alive.
     """
+    problem, _ = await _problem(row, workload)
+    return problem
+
+
+async def _problem(row: ReleaseRow, workload: Workload) -> tuple[str, bool]:
+    """The problem of a replica, empty = it answers, and whether it only gave no answer in time."""
     release = row.release
     if release is None or release.plan is None or release.profile is None:
-        return ""
+        return "", False
     engine = ENGINES[release.plan.engine]
     question = engine.probes(release.spec, release.profile)[-1]
-    key = api_key(release.plan)
-    status, answer = await ask(workload.endpoint, question, settings().probe_timeout_seconds, key)
+    key, limit, began = api_key(release.plan), settings().probe_timeout_seconds, time.monotonic()
+    status, answer = await ask(workload.endpoint, question, limit, key)
+    is_late = not status and time.monotonic() - began >= limit
     if status and status < 500:
         other = await in_thread(other_listener, workload, settings())
-        return f"{workload.name}: {other} listens at {workload.endpoint} too" if other else ""
-    return f"{workload.name}: {question.path or 'connection'}: {judge(question, status, answer)[0]}"
+        problem = f"{workload.name}: {other} listens at {workload.endpoint} too" if other else ""
+        return problem, False
+    why = judge(question, status, answer)[0]
+    return f"{workload.name}: {question.path or 'connection'}: {why}", is_late
 
 
 def _dead_replicas(row: ReleaseRow, dead: frozenset[str]) -> set[int]:
@@ -221,34 +230,33 @@ def _probe_replicas(row: ReleaseRow) -> tuple[RepairRecord, dict[int, str]]:
         "probed_at": datetime.now(UTC),
         "tokens": {name: count for name, count in tokens.items() if count is not None},
     }
-    wrong = asyncio.run(gather_all(*(_problem(row, one, record) for one in idle)))
+    now, known = int(time.time()), record.busy_since
     problems: dict[int, str] = {}
     busy_since: dict[str, int] = {}
-    for one, (text, is_busy) in zip(idle, wrong, strict=True):
-        now = int(time.time())
-        since = record.busy_since.get(one.name, now)
-        if text and is_busy:
-            busy_since[one.name] = since
-        if text and not (is_busy and now - since < MOST_BUSY_SECONDS):
+    for one, (text, is_busy) in zip(idle, asyncio.run(_busy_or_not(row, idle)), strict=True):
+        if text and (is_busy or one.name in known):  # until it answers
+            busy_since[one.name] = known.get(one.name, now)
+        # One that was just started is not busy: it has its own deadline.
+        is_patient = is_busy and not record.started_at
+        if text and not (is_patient and now - busy_since[one.name] < MOST_BUSY_SECONDS):
             problems[one.replica] = text
     return record.model_copy(update={**found, "busy_since": busy_since}), problems
 
 
-async def _problem(row: ReleaseRow, workload: Workload, record: RepairRecord) -> tuple[str, bool]:
-    """Why a replica does not answer a probe, and whether it may only be busy.
+async def _busy_or_not(row: ReleaseRow, idle: Sequence[Workload]) -> list[tuple[str, bool]]:
+    """The problem of each replica, empty = it answers, and whether it may only be busy."""
 
-    One that was just started is not busy: it has its own deadline.
-    """
-    began = time.monotonic()
-    text = await answers(row, workload)
-    is_late = time.monotonic() - began >= settings().probe_timeout_seconds
-    return text, bool(text and is_late and not record.started_at) and await _is_well(row, workload)
+    async def probed(one: Workload) -> tuple[str, bool]:
+        text, is_late = await _problem(row, one)
+        return text, is_late and await _is_well(row, one)
+
+    return await gather_all(*map(probed, idle))
 
 
 async def _is_well(row: ReleaseRow, workload: Workload) -> bool:
     """Whether an engine that counts no tokens before a request ends answers on its health path.
 
-    One that counts them at each step, and has counted none, is stuck and not busy.
+    False for one that counts them at each step: it has counted none, so it is stuck, not busy.
     """
     release = row.release
     if not (release and release.plan and release.profile):

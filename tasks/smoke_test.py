@@ -122,8 +122,8 @@ async def canary(
 ) -> None:
     """Watch the replicas that started first, for `replace.canary_seconds`.
 
-    Meanwhile gateways send them their share of requests; the undo of the launch ends that on
-    failure, which has the cause in the engine's log, or `BAD_ANSWER`.
+    Meanwhile gateways send them their share of requests, until the undo of the launch if it fails.
+    The failure has the cause in the engine's log, else `BAD_ANSWER`.
     """
     seconds = spec.replace.canary_seconds
     with step("canary") as note:

@@ -215,10 +215,10 @@ def test_a_pull_before_a_start_takes_nothing_of_its_deadline_or_lease(
 def silent(monkeypatch: pytest.MonkeyPatch) -> ReleaseRow:
     """A release that missed two probes after it had generated ten tokens; it never answers."""
 
-    async def no_answer(*_: object) -> str:
-        return "no answer"
+    async def no_answer(*_: object) -> tuple[str, bool]:
+        return "no answer", False
 
-    monkeypatch.setattr(restart, "answers", no_answer)
+    monkeypatch.setattr(restart, "_problem", no_answer)
     monkeypatch.setattr(restart, "_token_count", lambda *_: None)
     row, workload = on_a_gpu(), planned_workload(PLAN.containers[0])
     record = RepairRecord(release=row.id, missed=2, tokens={workload.name: 10})
@@ -235,13 +235,13 @@ def test_what_is_silent_still_is_started_again(started: list[str], silent: Relea
 def test_what_answers_before_it_is_started_again_counts_as_recovered(
     monkeypatch: pytest.MonkeyPatch, started: list[str], silent: ReleaseRow, sign: str
 ) -> None:
-    async def answer(*_: object) -> str:
-        return ""
+    async def answer(*_: object) -> tuple[str, bool]:
+        return "", False
 
     events = list[str]()
     monkeypatch.setattr(restart, "emit_release_event", lambda name, *_: events.append(name))
     if sign == "answers":
-        monkeypatch.setattr(restart, "answers", answer)
+        monkeypatch.setattr(restart, "_problem", answer)
     else:
         monkeypatch.setattr(restart, "_token_count", lambda *_: 11)
     assert restart.restart(SILENT, silent) == "it answers again"
@@ -291,6 +291,7 @@ def test_metrics_are_read_with_the_engines_key_where_it_guards_them(
         (EngineName.TRANSFORMERS, True, 200, 1900, True),
         (EngineName.TRANSFORMERS, True, 0, None, True),
         (EngineName.TRANSFORMERS, False, 200, None, True),
+        (EngineName.TRANSFORMERS, False, 200, 600, True),
         (EngineName.VLLM, True, 200, None, True),
     ],
 )
@@ -303,11 +304,13 @@ def test_a_late_but_healthy_engine_that_counts_no_tokens_is_busy_for_a_while(
     busy_for: int | None,
     is_dead: bool,
 ) -> None:
+    async def late(*_: object) -> tuple[str, bool]:
+        return "no answer", is_late
+
     async def asked(*_: object) -> tuple[int, str]:
         return health, ""
 
-    limit = SimpleNamespace(probe_timeout_seconds=0 if is_late else 60)
-    monkeypatch.setattr(restart, "settings", lambda: limit)
+    monkeypatch.setattr(restart, "_problem", late)
     monkeypatch.setattr(restart, "ask", asked)
     plan = PLAN.model_copy(update={"engine": engine})
     row = replace(silent, release=a_release(silent.id, plan=plan, profile=a_profile()))
@@ -317,7 +320,26 @@ def test_a_late_but_healthy_engine_that_counts_no_tokens_is_busy_for_a_while(
 
     record, problems = restart._probe_replicas(row)
     assert bool(problems) == is_dead
-    if not is_dead:
+    if busy_for or not is_dead:  # one refused connection in between starts no new half hour
         assert record.busy_since[name] == pytest.approx(time.time() - (busy_for or 0), abs=9)
     ledger().repairs.keep(record.model_copy(update={"started_at": datetime.now(UTC)}))
     assert restart._probe_replicas(row)[1], "what was just started has its own deadline"
+
+
+@pytest.mark.parametrize(
+    ("status", "took", "is_late"), [(0, 30.0, True), (0, 0.1, False), (503, 30.0, False)]
+)
+async def test_only_what_gives_no_answer_in_time_is_late(
+    monkeypatch: pytest.MonkeyPatch, status: int, took: float, is_late: bool
+) -> None:
+    async def asked(*_: object) -> tuple[int, str]:
+        now[0] += took
+        return status, ""
+
+    now = [100.0]
+    monkeypatch.setattr(restart, "ask", asked)
+    monkeypatch.setattr(restart, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    row = a_row(a_release(plan=PLAN, profile=a_profile()))
+    problem, late = await restart._problem(row, planned_workload(PLAN.containers[0]))
+    assert problem
+    assert late is is_late

@@ -155,6 +155,7 @@ def follow(
     Args:
         stream: Opens the stream. A daemon thread reads it, abandoned if the other side is lost.
         ask: Checks that the other side is alive, and raises otherwise.
+        seconds: How long the whole stream may take.
 
     Raises:
         BaseException: The exception of the stream, or the last one of `ask`.

@@ -171,6 +171,7 @@ class DockerImages:
             on_progress: Called with the bytes done and the total known so far.
             credentials: Account of the registry; None = the account of `docker login`, if it can
                 be read.
+            seconds: How long it may take.
         """
         login = credentials.model_dump() if credentials else None
         try:
