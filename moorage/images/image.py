@@ -282,7 +282,10 @@ def _chip_too_old(
 def _runtime(
     question: ImageQuestion, rows: Sequence[CatalogueRow], every: Sequence[CatalogueRow]
 ) -> tuple[str, Fit]:
-    """The best runtime of the rows, and how it suits the host's driver; `every` row for advice."""
+    """The best runtime of the rows, and how it suits the host's driver.
+
+    `every` has the rows of all versions, for a suggestion.
+    """
     if picked := pick_runtime([row.runtime for row in rows], question.runtime):
         return picked
     name, older = question.kind.upper(), _older(question, every)

@@ -247,6 +247,6 @@ class CpuNeed(Value):
 def largest(fits: Callable[[int], bool], at_most: int) -> int:
     """Binary search for the largest number from 1 to `at_most` that fits; 0 = none fits.
 
-    `fits` must be monotonic: if a number fits, every smaller one fits too.
+    `fits` must be monotonic: if a number fits, every smaller one fits too. `at_most` < 2**63.
     """
     return bisect_left(range(1, at_most + 1), True, key=lambda number: not fits(number))

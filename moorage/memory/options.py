@@ -82,7 +82,7 @@ class MemorySettings(CacheOptions):
 
     Attributes:
         max_model_len: Longest request in tokens; None = the model's own.
-        versions: As in `MemoryQuery`, and so are the facts of the device.
+        versions: Like the facts of the device, as in `MemoryQuery`.
     """
 
     tensor_parallel_size: PositiveInt = 1

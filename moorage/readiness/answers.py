@@ -18,7 +18,7 @@ MOST_TOKENS = 10**9
 
 
 FINISHED = ("stop", "length")
-"""Finish reasons of complete text; a text with counted tokens may have others, such as `eos`."""
+"""Finish reasons of complete text, with which a text need have no counted tokens."""
 
 BROKEN = ("abort", "error")
 """Finish reasons of text that broke off."""
@@ -103,13 +103,15 @@ def read_generation(answer: Any) -> Generation:
     choice = next(iter(_items(answer, "choices")), {})
     message, finish = choice.get("message"), choice.get("finish_reason")
     text = message.get("content") if isinstance(message, dict) else choice.get("text")
+    unfinished = Generation(text, finish, wrong=f"finish reason {shorten(repr(finish))}")
+    if finish in BROKEN:
+        return unfinished
     try:
         tokens = completion_tokens(answer)
     except ValueError as error:
         return Generation(text, finish, wrong=str(error))
-    is_counted = bool(text and tokens) and finish not in BROKEN
-    if finish not in FINISHED and not is_counted:
-        return Generation(text, finish, wrong=f"finish reason {shorten(repr(finish))}")
+    if finish not in FINISHED and not (text and tokens):
+        return unfinished
     if tokens == 0 or (tokens is None and not text):
         return Generation(None, finish, wrong="no token was generated")
     return Generation(text, finish, tokens)

@@ -21,7 +21,7 @@ MOST_SHOWN = 100
 
 
 class Problem(Value):
-    """One mistake in the value of an option; the suggestion says what to write instead."""
+    """One mistake in the arguments; the suggestion says what to write instead."""
 
     option: str
     message: str

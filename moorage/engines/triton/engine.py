@@ -20,9 +20,10 @@ from moorage.engines.triton.openai_frontend import (
     frontend_command,
     frontend_refusal,
 )
-from moorage.engines.triton.options import RULES, argument_refusal
+from moorage.engines.triton.options import DRAFTS_SINCE, RULES, argument_refusal
 from moorage.engines.triton.repository import REPOSITORY, arguments, repository
 from moorage.engines.vllm.arguments import claimed_flags, derived_flags
+from moorage.engines.vllm.companions import draft_refusal
 from moorage.engines.vllm.engine import Vllm
 from moorage.engines.vllm.engine_caches import offload_warnings
 from moorage.engines.vllm.launch_facts import version_of
@@ -144,7 +145,8 @@ class Triton(Vllm):
         if not request.in_container:
             return _refused("engine.runtime: Triton is started in a container only", "docker")
         wrong = (frontend_refusal if spec.engine.triton.openai else _protocol_refusal)(request)
-        if wrong := wrong or argument_refusal(spec, version_of(request)):
+        wrong = wrong or argument_refusal(spec, version_of(request))
+        if wrong := wrong or draft_refusal(request, DRAFTS_SINCE):
             return wrong
         if spec.engine.triton.instance == TritonInstance.GPU:
             return _pinned_refusal(request)

@@ -9,6 +9,9 @@ from moorage.engines.schema.argument import ReservedOption, Rules
 from moorage.engines.vllm.options import REMOVED_OPTIONS, RESERVED_OPTIONS
 from moorage.spec import EngineName, ModelSpec
 
+DRAFTS_SINCE = "26.02"
+"""The first release whose vLLM again drafts with a model of its own."""
+
 SERVER_OPTIONS = frozenset(
     {
         *("--allow-credentials", "--allowed-headers", "--allowed-methods", "--allowed-origins"),

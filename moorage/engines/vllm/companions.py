@@ -15,9 +15,11 @@ from moorage.memory.options import LoraOptions, allowed_rank
 from moorage.spec import AdapterUpdatesSpec, DraftMethod, ModelSpec, SpeculativeSpec
 from moorage.spec.arguments import EngineArguments
 
-WITHOUT_DRAFTS, DRAFTS_AGAIN = "0.10.0", "0.14.0"
-"""The first version whose engine cannot draft with a model of its own, and the first that can
-again (pull requests 22047 and 24322)."""
+WITHOUT_DRAFTS, DRAFTS_AGAIN = "0.10.0", "0.15.0"
+"""The first version that cannot draft with a model of its own, and the first that can again.
+
+Source: pull request 22047, which warns of the first, and 24322 with the notes of the second.
+"""
 
 
 def adapter_flags(
@@ -72,8 +74,11 @@ def speculative_flags(speculative: SpeculativeSpec | None, model: str = "") -> t
     return (spec_flag(f"{speculative.method} drafts", "--speculative-config", json.dumps(stated)),)
 
 
-def draft_refusal(request: LaunchRequest) -> Failure | None:
-    """Why this version cannot draft with a model of its own; None = it can, or need not."""
+def draft_refusal(request: LaunchRequest, since: str = DRAFTS_AGAIN) -> Failure | None:
+    """Why this version cannot draft with a model of its own; None = it can, or need not.
+
+    `since` is the engine's first version that can.
+    """
     drafts, version = request.spec.speculative, version_of(request)
     if drafts is None or drafts.method != DraftMethod.DRAFT_MODEL:
         return None
@@ -82,7 +87,7 @@ def draft_refusal(request: LaunchRequest) -> Failure | None:
     return Failure(
         Cause.BAD_SPEC,
         f"speculative.method: vLLM {version} does not draft with a model of its own",
-        suggestion=f"Take `engine.version` {DRAFTS_AGAIN} or newer, or another method.",
+        suggestion=f"Take `engine.version` {since} or newer, or another method.",
     )
 
 

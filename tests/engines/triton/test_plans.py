@@ -300,6 +300,13 @@ def test_arguments_with_which_the_backend_cannot_load_are_refused(
         triton_plan({"engine": {"args": args}}, a_host(gpus=1), version)
 
 
+def test_a_release_that_cannot_draft_with_a_model_names_one_that_can() -> None:
+    draft = {"method": "draft_model", "tokens": 3, "model": "file:///drafts/small"}
+    with pytest.raises(Failure, match=r"vLLM 0\.13\.0 does not draft") as refused:
+        triton_plan({"speculative": draft}, a_host(gpus=1), "0.13.0")
+    assert "26.02 or newer" in refused.value.suggestion
+
+
 def test_a_switch_for_adapters_is_taken_next_to_adapters() -> None:
     wish = {"engine": {"args": ["--enable-lora"]}, "lora": SHAPES["adapters"]["lora"]}
     assert "multi_lora.json" in documents(triton_plan(wish, a_host(gpus=1)))

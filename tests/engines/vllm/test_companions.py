@@ -234,7 +234,8 @@ def test_without_speculative_decoding_there_is_no_flag() -> None:
         ("0.10.0", DRAFT, True),
         ("0.13.0", DRAFT, True),
         ("0.13.0", NGRAM, False),
-        ("0.14.0", DRAFT, False),
+        ("0.14.1", DRAFT, True),
+        ("0.15.0", DRAFT, False),
         ("", DRAFT, False),
     ],
 )
@@ -246,4 +247,4 @@ def test_versions_that_cannot_draft_with_a_model_of_its_own_are_refused(
     failure = draft_refusal(asked.model_copy(update={"image": image}))
     assert bool(failure) is refused
     if failure:
-        assert "0.14.0 or newer" in failure.suggestion
+        assert "0.15.0 or newer" in failure.suggestion
