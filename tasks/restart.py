@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -33,9 +33,6 @@ from tasks.workloads import ABORT_SECONDS, require_same_files, start_part, stop
 
 METRICS_SECONDS = 5.0
 """Limit of reading the metrics, and of the health path of an engine that may be busy."""
-
-MOST_BUSY_SECONDS = 1800
-"""Longest time for which a healthy engine may leave probes without an answer."""
 
 START_LEASE_SECONDS = LEASE_SECONDS + 2 * RENEW_SECONDS
 """Lease of a start lock: longer than that of the model's lock, which the holder took earlier. A
@@ -230,27 +227,22 @@ def _probe_replicas(row: ReleaseRow) -> tuple[RepairRecord, dict[int, str]]:
         "probed_at": datetime.now(UTC),
         "tokens": {name: count for name, count in tokens.items() if count is not None},
     }
-    now, known = int(time.time()), record.busy_since
-    problems: dict[int, str] = {}
-    busy_since: dict[str, int] = {}
-    for one, (text, is_busy) in zip(idle, asyncio.run(_busy_or_not(row, idle)), strict=True):
-        if text and (is_busy or one.name in known):  # until it answers
-            busy_since[one.name] = known.get(one.name, now)
-        # One that was just started is not busy: it has its own deadline.
-        is_patient = is_busy and not record.started_at
-        if text and not (is_patient and now - busy_since[one.name] < MOST_BUSY_SECONDS):
-            problems[one.replica] = text
-    return record.model_copy(update={**found, "busy_since": busy_since}), problems
+    probed = asyncio.run(gather_all(*(_probe_one(row, one) for one in idle)))
+    silent = [(one, *answer) for one, answer in zip(idle, probed, strict=True) if answer[0]]
+    now = int(time.time())
+    record = record.with_silent({one.name: may_be_busy for one, _, may_be_busy in silent}, now)
+    problems = {
+        one.replica: text
+        for one, text, may_be_busy in silent
+        if not (may_be_busy and record.is_patient(one.name, now))
+    }
+    return record.model_copy(update=found), problems
 
 
-async def _busy_or_not(row: ReleaseRow, idle: Sequence[Workload]) -> list[tuple[str, bool]]:
-    """The problem of each replica, empty = it answers, and whether it may only be busy."""
-
-    async def probed(one: Workload) -> tuple[str, bool]:
-        text, is_late = await _problem(row, one)
-        return text, is_late and await _is_well(row, one)
-
-    return await gather_all(*map(probed, idle))
+async def _probe_one(row: ReleaseRow, workload: Workload) -> tuple[str, bool]:
+    """The problem of a replica, empty = it answers, and whether it may only be busy."""
+    problem, is_late = await _problem(row, workload)
+    return problem, is_late and await _is_well(row, workload)
 
 
 async def _is_well(row: ReleaseRow, workload: Workload) -> bool:

@@ -17,6 +17,7 @@ NAMES = (
     *(EngineName.VLLM, EngineName.TRANSFORMERS, EngineName.LLAMA_CPP),
     *(EngineName.SGLANG, EngineName.TRITON, EngineName.CUSTOM),
 )
+"""The engines, in the order of lists that people read."""
 
 
 @cache

@@ -294,17 +294,18 @@ class GgufMemory:
 
     def _caches(self, cells: Mapping[Keeps, int]) -> list[float]:
         """Bytes that each layer keeps for one slot: its state, or these tokens of its kind."""
-        layers, heads = self._number("block_count"), self._key_heads
+        header = self.header
+        layers, heads = header.number("block_count"), header.key_heads
         heads = [*heads, *[max(heads)] * layers][:layers]
-        if ENCODER in self.header.architecture:
+        if ENCODER in header.architecture:
             return [0] * layers
-        width = self._number("embedding_length") // max(self._list("attention.head_count"))
+        width = header.number("embedding_length") // header.number("attention.head_count")
         each = 0.0
         for key in CACHE_TYPES:
             kind = self._cache_type(key)
             if kind not in ELEMENT_BYTES:
                 raise unknown(f"the size of the cache type {kind} is not known")
-            each += (self._optional(f"attention.{key}_length") or width) * ELEMENT_BYTES[kind]
+            each += (header.optional(f"attention.{key}_length") or width) * ELEMENT_BYTES[kind]
         kept = self._kept
         return [
             kept.state_bytes if kind == Keeps.STATE else cells.get(kind, 0) * number * each
@@ -314,14 +315,9 @@ class GgufMemory:
     @property
     def _kept(self) -> Layers:
         """What each layer keeps of the context."""
-        layers = layers_of(self.header.architecture, self.header.sizes, self._number("block_count"))
+        header = self.header
+        layers = layers_of(header.architecture, header.sizes, header.number("block_count"))
         return replace(layers, whole=self.arguments.has("--swa-full"))
-
-    @property
-    def _key_heads(self) -> list[int]:
-        """Heads of keys and values, of each layer or of all; headers may leave them out."""
-        stated = "attention.head_count_kv" in self.header.sizes
-        return self._list("attention.head_count_kv" if stated else "attention.head_count")
 
     def _cache_reason(self, length: int, slots: int, size: float) -> str:
         kept, reason = self._kept, f"{slots} x {length} tokens x {size / slots / length:g} B"
@@ -333,13 +329,12 @@ class GgufMemory:
 
     def _row_bytes(self) -> tuple[int, str]:
         """Bytes of the intermediate results of one token, in the widest part of a layer."""
-        model, heads = self._number("embedding_length"), max(self._list("attention.head_count"))
-        head = self._optional("attention.key_length") or model // heads
-        keys = max(self._key_heads) * head
-        experts = self._optional("expert_used_count")
-        wide = self._optional("expert_feed_forward_length") or max(
-            self._list("feed_forward_length")
-        )
+        header = self.header
+        model, heads = header.number("embedding_length"), header.number("attention.head_count")
+        head = header.optional("attention.key_length") or model // heads
+        keys = max(header.key_heads) * head
+        experts = header.optional("expert_used_count")
+        wide = header.optional("expert_feed_forward_length") or header.number("feed_forward_length")
         forward = FORWARD * wide * max(1, experts) + (STREAMS + experts) * model
         # Keys and values reuse freed results of the model's width, unless they are wider.
         attention = 2 * heads * head + STREAMS * model + 2 * keys * (keys > model)
@@ -355,20 +350,6 @@ class GgufMemory:
         usual = length if self.whole_inputs else BATCH
         given = self.arguments.whole_number("--ubatch-size", "-ub") or usual
         return Batch(tokens=min(given, length), seqs=1)
-
-    def _number(self, key: str) -> int:
-        return max(self._list(key))
-
-    def _optional(self, key: str) -> int:
-        value = self.header.sizes.get(key)
-        return value if type(value) is int else 0
-
-    def _list(self, key: str) -> list[int]:
-        value = self.header.sizes.get(key)
-        found = [one for one in (value if isinstance(value, list) else [value]) if type(one) is int]
-        if not found or max(found) < 1:
-            raise unknown(f"the GGUF header has no {key}")
-        return found
 
 
 class DraftMemory(GgufMemory):

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from moorage.memory.refusal import unknown
 from moorage.models.gguf_config import GGUF, GGUF_PARTS
 from moorage.models.source import ResolvedModel
 
@@ -27,8 +28,38 @@ class GgufHeader:
     @property
     def layers(self) -> int:
         """Number of layers; 0 = unknown."""
-        count = self.sizes.get("block_count")
-        return count if type(count) is int else 0
+        return self.optional("block_count")
+
+    @property
+    def key_heads(self) -> list[int]:
+        """Heads of keys and values, of each layer or of all; headers may leave them out.
+
+        Raises:
+            Refusal: When the header names no heads at all.
+        """
+        stated = "attention.head_count_kv" in self.sizes
+        return self.numbers("attention.head_count_kv" if stated else "attention.head_count")
+
+    def number(self, key: str) -> int:
+        """The largest number of an entry; raises as `numbers`."""
+        return max(self.numbers(key))
+
+    def optional(self, key: str) -> int:
+        """The number of an entry; 0 = there is none."""
+        value = self.sizes.get(key)
+        return value if type(value) is int else 0
+
+    def numbers(self, key: str) -> list[int]:
+        """The numbers of an entry: of each layer, or one of all.
+
+        Raises:
+            Refusal: When there is no such entry with a number above 0.
+        """
+        value = self.sizes.get(key)
+        found = [one for one in (value if isinstance(value, list) else [value]) if type(one) is int]
+        if not found or max(found) < 1:
+            raise unknown(f"the GGUF header has no {key}")
+        return found
 
 
 def header_of(model: ResolvedModel, weights: int) -> GgufHeader:

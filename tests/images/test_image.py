@@ -10,7 +10,7 @@ import pytest
 from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Refusal
 from moorage.common.values import Origin
-from moorage.images.catalogue import CATALOGUE, cann_variant, runner_rows, tagged_version
+from moorage.images.catalogue import CATALOGUE, runner_rows
 from moorage.images.image import (
     Image,
     ImageQuestion,
@@ -21,28 +21,6 @@ from moorage.images.image import (
 from moorage.inventory.fleet_engines import CatalogueRow, EngineVersion, EngineVersions
 from moorage.spec import EngineName
 from tests.builders import an_image
-
-
-@pytest.mark.parametrize(
-    ("family", "variant", "known"),
-    [
-        ("Ascend910A", "910", True),
-        ("Ascend910B", "910", True),
-        ("Ascend910B1", "910b", True),
-        ("Ascend910B4-1", "910b", True),
-        ("ascend910b3", "910b", True),
-        ("Ascend310P3", "310p", True),
-        ("Ascend310B1", "310b", True),
-        ("Ascend910_9391", "a3", True),
-        ("Ascend950PR", "950", True),
-        ("Ascend1234", "910b", False),
-        ("", "910b", False),
-    ],
-)
-def test_the_variant_of_an_image_follows_from_the_chip(
-    family: str, variant: str, known: bool
-) -> None:
-    assert cann_variant(family) == (variant, known)
 
 
 def resolved(catalogue: tuple[CatalogueRow, ...] = CATALOGUE, **wish: Any) -> Image:
@@ -432,18 +410,6 @@ def test_the_tag_of_a_published_image_tells_the_version_and_no_other(
     assert chosen("cuda", image=image).engine_version == version
 
 
-@pytest.mark.parametrize("prefix", ["", "mirror.io:5000/hub/"])
-@pytest.mark.parametrize("row", CATALOGUE, ids=lambda row: f"{row.template} {row.since}")
-def test_the_tag_of_each_official_image_tells_the_version_also_behind_a_mirror(
-    row: CatalogueRow, prefix: str
-) -> None:
-    usual = {EngineName.LLAMA_CPP: "11549", EngineName.VLLM: "0.8.5"}
-    version = row.since or usual[row.engine]
-    assert tagged_version(f"{prefix}{row.reference(version)}", row.engine) == version
-    digested = f"{prefix}{row.reference(version)}@{DIGEST}"
-    assert tagged_version(digested, row.engine) == version
-
-
 MORE = runner_rows(
     [
         {
@@ -534,22 +500,6 @@ def test_sglang_has_an_official_image_for_cuda() -> None:
 
     assert answer.reference == "lmsysorg/sglang:v0.5.23"
     assert answer.engine_version == "0.5.23"
-
-
-@pytest.mark.parametrize(
-    ("reference", "engine", "version"),
-    [
-        ("gpustack/runner:rocm6.4-sglang0.5.6.post2", EngineName.SGLANG, "0.5.6.post2"),
-        ("lmsysorg/sglang:v0.5.23-cu130", EngineName.SGLANG, "0.5.23"),
-        ("lmsysorg/sglang:v0.5.23-ours", EngineName.SGLANG, ""),
-        ("ghcr.io/ggml-org/llama.cpp:server-vulkan-b6301", EngineName.LLAMA_CPP, "6301"),
-        ("ghcr.io/ggml-org/llama.cpp:server", EngineName.LLAMA_CPP, ""),
-    ],
-)
-def test_the_tags_of_other_engines_tell_their_versions(
-    reference: str, engine: EngineName, version: str
-) -> None:
-    assert tagged_version(reference, engine) == version
 
 
 def test_sglang_has_no_image_without_cuda() -> None:

@@ -146,11 +146,9 @@ class Triton(Vllm):
             return _refused("engine.runtime: Triton is started in a container only", "docker")
         wrong = (frontend_refusal if spec.engine.triton.openai else _protocol_refusal)(request)
         wrong = wrong or argument_refusal(spec, version_of(request))
-        if wrong := wrong or draft_refusal(request, DRAFTS_SINCE):
-            return wrong
-        if spec.engine.triton.instance == TritonInstance.GPU:
-            return _pinned_refusal(request)
-        return None
+        wrong = wrong or draft_refusal(request, DRAFTS_SINCE)
+        is_pinned = spec.engine.triton.instance == TritonInstance.GPU
+        return wrong or (_pinned_refusal(request) if is_pinned else None)
 
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """The server on the repository of this model alone, closed to changes by clients."""

@@ -1,5 +1,7 @@
 """Ledger and hosts at one moment: the input of all decisions. Times are UTC."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -50,6 +52,25 @@ class RepairRecord(Value):
     missed: int = 0
     tokens: dict[str, int] = {}
     busy_since: dict[str, int] = {}
+
+    def with_silent(self, silent: Mapping[str, bool], now: int) -> RepairRecord:
+        """The record after a probe that some workloads did not answer.
+
+        Args:
+            silent: By workload, whether it may only be busy. A busy one counts as such until it
+                answers, whatever happens to the probes in between.
+            now: Unix time.
+        """
+        known = self.busy_since
+        busy = {name: known.get(name, now) for name in silent if silent[name] or name in known}
+        return self.model_copy(update={"busy_since": busy})
+
+    def is_patient(self, workload: str, now: int) -> bool:
+        """Whether a workload that is only busy gets more time; a starting one has its own deadline.
+
+        `now` is a Unix time.
+        """
+        return not self.started_at and now - self.busy_since[workload] < MOST_BUSY_SECONDS
 
 
 class Patience(Value):
@@ -114,6 +135,9 @@ CLOCKS = timedelta(seconds=60)
 
 MOST_MISSED = 2
 """Unanswered probes in a row at which an engine counts as dead."""
+
+MOST_BUSY_SECONDS = 1800
+"""Longest time for which a healthy engine may leave probes without an answer."""
 
 
 def planned_workloads(row: ReleaseRow) -> tuple[Workload, ...]:
