@@ -1,7 +1,7 @@
 """Reconcile the fleet: repair each difference between the ledger and the hosts."""
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import timedelta
 
 from prefect import flow
@@ -49,6 +49,7 @@ from tasks.prefect_runs import (
 )
 from tasks.repair import (
     count_replacement,
+    fetch_images,
     forget_hosts,
     record_run,
     repair,
@@ -56,6 +57,9 @@ from tasks.repair import (
     sole_reconciler,
 )
 from tasks.schedules import restore_schedules
+
+Round = tuple[ClusterState, tuple[Action, ...], tuple[ActionOutcome, ...]]
+"""What a round of reconciling saw, decided and did."""
 
 QUIET = timedelta(minutes=10)
 """How long Prefect shows a scheduled run that changed nothing."""
@@ -82,9 +86,8 @@ async def reconcile_fleet(
             return ending(await plan_reconcile(context, fleet))
         fleet = await settled_fleet(fleet)
         try:
-            async with sole_reconciler(f"flow run {context.flow_run_id}"):
-                with registries_scope(fleet.registries):
-                    cluster, actions, outcomes = await _observe_and_repair(context, fleet)
+            with registries_scope(fleet.registries):
+                cluster, actions, outcomes = await _repair_with_images(context, fleet)
         except LockHeld as held:
             return Completed(name="Skipped", message=f"skipped: {held.detail}", data=())
         # Deploys run outside the lock: they take as long as a model loads, and lock only the model.
@@ -99,19 +102,40 @@ async def reconcile_fleet(
     return ending(reconciled(cluster, outcomes))
 
 
-async def _observe_and_repair(
-    context: FlowContext, fleet: Fleet
-) -> tuple[ClusterState, tuple[Action, ...], tuple[ActionOutcome, ...]]:
-    cluster = await observe_fleet(fleet)
-    actions = decide(cluster)
-    outcomes = await repair(actions, f"reconcile, flow run {context.flow_run_id}")
-    await close_killed_runs(outcomes)
-    await close_unreported_runs(cluster.now - timedelta(seconds=cluster.patience.orphan_seconds))
-    await close_abandoned_questions()
-    await in_thread(ledger().repairs.tidy)
-    await in_thread(revive_gateways)
-    await in_thread(forget_hosts, fleet, cluster)
-    await restore_schedules()
+async def _repair_with_images(context: FlowContext, fleet: Fleet) -> Round:
+    """Observe and repair, and once more if restarts needed an image that had to be pulled first.
+
+    The pull is outside the lock: other models are repaired meanwhile, however long it takes.
+    """
+    cluster, actions, outcomes = await _observe_and_repair(context, fleet)
+    lacking = [one.action for one in outcomes if one.lacks_image]
+    if not lacking:
+        return cluster, actions, outcomes
+    pulled = await fetch_images(lacking)
+    others = tuple(one for one in outcomes if not one.lacks_image)
+    failed = tuple(one for one in pulled if one.cause)
+    if len(failed) < len(pulled):
+        with suppress(LockHeld):  # of a newer reconcile, which starts them
+            cluster, actions, outcomes = await _observe_and_repair(context, fleet)
+            return cluster, actions, (*others, *failed, *outcomes)
+    return cluster, actions, (*others, *pulled)
+
+
+async def _observe_and_repair(context: FlowContext, fleet: Fleet) -> Round:
+    """One round, under the lock; `LockHeld` when another reconcile has it."""
+    note = f"flow run {context.flow_run_id}"
+    async with sole_reconciler(note):
+        cluster = await observe_fleet(fleet)
+        actions = decide(cluster)
+        outcomes = await repair(actions, f"reconcile, {note}")
+        await close_killed_runs(outcomes)
+        orphan = timedelta(seconds=cluster.patience.orphan_seconds)
+        await close_unreported_runs(cluster.now - orphan)
+        await close_abandoned_questions()
+        await in_thread(ledger().repairs.tidy)
+        await in_thread(revive_gateways)
+        await in_thread(forget_hosts, fleet, cluster)
+        await restore_schedules()
     waits = (action for action in actions if action.kind == ActionKind.WAIT)
     not_yet = (ActionOutcome(action=one, done=False, summary="not yet") for one in waits)
     return cluster, actions, (*outcomes, *not_yet)

@@ -1,11 +1,17 @@
 """Step image: choose the image, pin it to its digest, and pull it on the hosts."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 
-from moorage.adapters.docker.images import DockerImages, ensure_image
+from moorage.adapters.docker.images import (
+    DockerImages,
+    PullSource,
+    ensure_image,
+    has_digest,
+    has_image,
+)
 from moorage.adapters.registry.pinning import (
     current_digest,
     identify_image,
@@ -165,18 +171,33 @@ def restore_image(release: Release | None, part: LaunchPlan) -> None:
     Uses the registries of `registries_scope`, else the recorded one with Docker's own login. Raises
     `IMAGE_MISSING` when neither its registry nor the host still has it.
     """
+    with _missing_for_good():
+        for images, exact, sources, seconds in _exact_pulls(release, part):
+            ensure_image(images, exact, settings().locks, sources=sources, wait_seconds=seconds)
+
+
+def lacks_image(release: Release | None, part: LaunchPlan) -> bool:
+    """Whether `restore_image` would pull: a host lacks the release's image; it raises the same."""
+    with _missing_for_good():
+        return not all(
+            has_image(images, exact, sources) or has_digest(images, exact)
+            for images, exact, sources, _ in _exact_pulls(release, part)
+        )
+
+
+def _exact_pulls(
+    release: Release | None, part: LaunchPlan
+) -> Iterator[tuple[DockerImages, Image, Sequence[PullSource], float]]:
+    """For each daemon of a part, the image that it may pull, from where, and its deadline."""
     if release is None or release.image is None:
         return
     own = [one for one in part.containers if one.runtime == RuntimeName.DOCKER]
     places = {one.address: one.host for one in own}
-    registries = _registries.get() or Registries.defaults()
-    seconds = release.spec.readiness.deadlines.image_seconds
-    with _missing_for_good():
-        if exact := _exact_image(release.image, places):
-            sources = pull_sources(exact, registries)
-            for address in sorted(places):
-                images = DockerImages(address)
-                ensure_image(images, exact, settings().locks, sources=sources, wait_seconds=seconds)
+    if exact := _exact_image(release.image, places):
+        sources = pull_sources(exact, _registries.get() or Registries.defaults())
+        seconds = release.spec.readiness.deadlines.image_seconds
+        for address in sorted(places):
+            yield DockerImages(address), exact, sources, seconds
 
 
 def _exact_image(image: Image, places: Mapping[str, str]) -> Image | None:

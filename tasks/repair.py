@@ -34,7 +34,7 @@ from tasks.context import ledger, settings
 from tasks.flow_task import flow_task
 from tasks.journal import step, tell
 from tasks.replace import stop_sleeper
-from tasks.restart import lease_of, probe, restart
+from tasks.restart import ImageAbsent, fetch_image, lease_of, probe, restart
 from tasks.workloads import ABORT_SECONDS, stop
 
 AT_ONCE = 16
@@ -74,6 +74,22 @@ async def repair(actions: Sequence[Action], note: str) -> tuple[ActionOutcome, .
         return outcomes
 
 
+@flow_task("pull", "pull the images of restarts")
+async def fetch_images(actions: Sequence[Action]) -> tuple[ActionOutcome, ...]:
+    """Pull the images that restarts lack, all at once; an outcome without a cause succeeded."""
+    with step("pull") as summary:
+        outcomes = await asyncio.gather(*(in_thread(_fetch, action) for action in actions))
+        summary.say("; ".join(f"{one.action.about}: {one.summary}" for one in outcomes))
+        return tuple(outcomes)
+
+
+def _fetch(action: Action) -> ActionOutcome:
+    try:
+        return ActionOutcome(action=action, done=False, summary=fetch_image(action))
+    except Failure as failure:
+        return _failed(action, failure)
+
+
 def _repair_model(model: str, actions: list[Action], note: str) -> list[ActionOutcome]:
     acting = [action for action in actions if action.kind not in WITHOUT_LOCK]
     outcomes = []
@@ -97,6 +113,9 @@ def _carry_out(action: Action) -> ActionOutcome:
             return ActionOutcome(action=action, done=False, summary=f"it is {row.state} by now")
         summary = REPAIRS[action.kind](action, row)
         return ActionOutcome(action=action, summary=summary or "")
+    except ImageAbsent:
+        why = "its image is pulled first"
+        return ActionOutcome(action=action, done=False, summary=why, lacks_image=True)
     except Failure as failure:
         return _failed(action, failure)
 

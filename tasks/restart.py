@@ -26,7 +26,7 @@ from moorage.readiness.protocol import Phase
 from moorage.releases.release import Restart, plan_of
 from moorage.releases.release_row import ReleaseRow
 from tasks.context import ledger, settings
-from tasks.image import restore_image
+from tasks.image import lacks_image, restore_image
 from tasks.map_hosts import gather_all
 from tasks.verify import api_key
 from tasks.workloads import ABORT_SECONDS, require_same_files, start_part, stop
@@ -39,11 +39,18 @@ START_LEASE_SECONDS = LEASE_SECONDS + 2 * RENEW_SECONDS
 flow that takes over the start lock finds the model unlocked and stops the killed flow's start."""
 
 
+class ImageAbsent(Exception):
+    """A host lacks the image of a release, which `fetch_image` pulls."""
+
+
 def restart(action: Action, row: ReleaseRow) -> str:
     """Restart dead replicas only; later probes find out whether they answer.
 
     Does not wait for loading, which may take many minutes. A lease reserves the accelerators until
     the release answers or its deadline has passed.
+
+    Raises:
+        ImageAbsent: When the image must be pulled first.
     """
     if not action.dead:
         record, problems = _probe_replicas(row)
@@ -57,7 +64,7 @@ def restart(action: Action, row: ReleaseRow) -> str:
 def _start_again(row: ReleaseRow, replicas: set[int], reason: str) -> str:
     # Of replicas that share an accelerator, start one now and the others in later reconciles.
     part = start_groups(plan_of(row).of_replicas(replicas))[0]
-    _fetch_image(row, part, reason)
+    _require_image(row, part, reason)
     record = Restart(
         at=datetime.now(UTC),
         replicas=tuple(sorted(replicas)),
@@ -75,13 +82,35 @@ def _start_again(row: ReleaseRow, replicas: set[int], reason: str) -> str:
     return f"started again: {', '.join(one.name for one in started)}"
 
 
-def _fetch_image(row: ReleaseRow, part: LaunchPlan, reason: str) -> None:
-    """Have the image before the start begins: a pull may take longer than a start is allowed to.
+def _require_image(row: ReleaseRow, part: LaunchPlan, reason: str) -> None:
+    with _count_failure(row, reason):
+        if lacks_image(row.release, part):
+            raise ImageAbsent
 
-    A failure counts as an attempt.
+
+def fetch_image(action: Action) -> str:
+    """Pull the image that a restart lacks; a failure counts as an attempt.
+
+    Call it without the locks of model and fleet: a pull may take half an hour. `LockHeld` when
+    another reconcile pulls it.
     """
+    row = ledger().releases.get(action.release)
+    specs = plan_of(row).containers
+    replicas = {spec.replica for spec in specs if not action.dead or spec.name in action.dead}
+    note = f"the pull of {row.id}'s image"
+    with (
+        ledger().locks.holding(f"image:{row.model}", wait_seconds=0, note=note),
+        _count_failure(row, action.reason),
+    ):
+        restore_image(row.release, plan_of(row).of_replicas(replicas))
+    return "its image is there again"
+
+
+@contextmanager
+def _count_failure(row: ReleaseRow, reason: str) -> Iterator[None]:
+    """Count a failure before a start as an attempt."""
     try:
-        restore_image(row.release, part)
+        yield
     except Failure:
         with count_attempt(row, reason):
             raise

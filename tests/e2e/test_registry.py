@@ -124,6 +124,23 @@ def test_a_rollback_pulls_the_digest_that_ran_though_its_tag_was_moved(
     assert [row.state for row in workplace.releases()][:2] == ["error", "running"]
 
 
+def test_an_engine_whose_image_was_removed_starts_again_in_one_reconcile(
+    start: Start, workplace: Workplace
+) -> None:
+    registry = start()
+    engine = container_engine(f"{registry.host}/{IMAGE}")
+    release = workplace.json("deploy", workplace.spec(engine=engine))["release"]
+    [workload] = workplace.releases()[0].workloads
+    client = docker_sdk.from_env()
+    client.containers.get(workload.name).remove(force=True)
+    client.images.remove(f"{registry.host}/team/engine@{release['image']['digest']}", force=True)
+    hosts = ("--fleet", workplace.folder / "fleet.yaml")
+    done = workplace.json("reconcile", *hosts)["actions"]
+    own = [(one["deed"], one["done"]) for one in done if one["about"] == release["id"]]
+    assert own == [("restart", True)]
+    assert client.containers.get(workload.name).status == "running"
+
+
 def test_another_registry_serves_when_the_first_is_down_and_the_host_when_all_are(
     start: Start, workplace: Workplace, tmp_path: Path
 ) -> None:

@@ -9,6 +9,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
 
 from flows import reconcile_fleet as flow
+from moorage.adapters.ledger.locks import LockHeld
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet
 from moorage.operations.reconcile.actions import Action, ActionKind, ActionOutcome
@@ -36,6 +37,48 @@ async def test_the_page_of_the_hosts_is_about_the_hosts_alone(
     await flow._publish(a_world(), [done] if acted else [])
     assert shown["reconcile-hosts"] == "1 host surveyed"
     assert ("reconcile" in shown) == acted
+
+
+RESTART = Action(kind=ActionKind.RESTART, release="tiny.v1", reason="died")
+LACKING = ActionOutcome(action=RESTART, done=False, lacks_image=True)
+THERE = ActionOutcome(action=RESTART, done=False, summary="its image is there again")
+STARTED = ActionOutcome(action=RESTART, summary="started again: tiny-1")
+FAILED = ActionOutcome(action=RESTART, done=False, cause=Cause.IMAGE_MISSING, exit_code=5)
+BUSY = LockHeld("reconcile:fleet is held by flow run 7")
+
+
+@pytest.mark.parametrize(
+    ("pulled", "second", "expected"),
+    [
+        pytest.param(THERE, STARTED, (STARTED,), id="a second round starts it"),
+        pytest.param(THERE, BUSY, (THERE,), id="a newer reconcile starts it"),
+        pytest.param(FAILED, None, (FAILED,), id="the pull failed"),
+    ],
+)
+async def test_a_restart_without_its_image_waits_for_the_pull_outside_the_lock(
+    monkeypatch: pytest.MonkeyPatch,
+    pulled: ActionOutcome,
+    second: ActionOutcome | LockHeld | None,
+    expected: tuple[ActionOutcome, ...],
+) -> None:
+    rounds: list[Any] = [LACKING, second]
+
+    async def observe_and_repair(*_: object) -> flow.Round:
+        found = rounds.pop(0)
+        if isinstance(found, LockHeld):
+            raise found
+        return a_world(), (RESTART,), (found,)
+
+    async def fetch_images(actions: list[Action]) -> tuple[ActionOutcome, ...]:
+        assert actions == [RESTART]
+        return (pulled,)
+
+    monkeypatch.setattr(flow, "_observe_and_repair", observe_and_repair)
+    monkeypatch.setattr(flow, "fetch_images", fetch_images)
+    context: Any = None
+    _, _, outcomes = await flow._repair_with_images(context, Fleet())
+    assert outcomes == expected
+    assert rounds == ([] if second else [None])
 
 
 @pytest.mark.parametrize("spares", [False, True])

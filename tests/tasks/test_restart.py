@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -26,7 +25,7 @@ from moorage.operations.reconcile.cluster_state import RepairRecord
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import ReleaseState
 from moorage.spec import EngineName, RuntimeName
-from tasks import cleanup, image, restart
+from tasks import cleanup, image, repair, restart
 from tasks.context import ledger
 from tasks.repair import _carry_out
 from tasks.restart import lease_of
@@ -49,8 +48,8 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         starts.append(f"{row.id}, of {ledger().locks.holders([NAME])[NAME].note}")
         return [planned_workload(PLAN.containers[0])]
 
-    for module in (restart, cleanup):
-        monkeypatch.setattr(module, "restore_image", lambda *_: None)
+    monkeypatch.setattr(cleanup, "restore_image", lambda *_: None)
+    monkeypatch.setattr(restart, "lacks_image", lambda *_: False)
     monkeypatch.setattr(restart, "start_part", begin)
     monkeypatch.setattr(restart, "stop", lambda *_: None)
     monkeypatch.setattr(cleanup, "restore_release", begin)
@@ -189,10 +188,9 @@ def test_its_accelerators_are_its_own_from_the_start_until_it_answers(
     assert not ledger().locks.is_held(NAME)
 
 
-@STARTS
 @pytest.mark.parametrize("cause", [None, Cause.IMAGE_PULL_TIMEOUT])
-def test_a_pull_before_a_start_takes_nothing_of_its_deadline_or_lease(
-    started: list[str], monkeypatch: pytest.MonkeyPatch, start: Do, cause: Cause | None
+def test_a_pull_before_a_release_comes_back_takes_nothing_of_its_deadline_or_lease(
+    started: list[str], monkeypatch: pytest.MonkeyPatch, cause: Cause | None
 ) -> None:
     row, begun = on_a_gpu(), list[object]()
 
@@ -201,14 +199,46 @@ def test_a_pull_before_a_start_takes_nothing_of_its_deadline_or_lease(
         if cause:
             raise Failure(cause, "not within 1800 s")
 
-    for module in (restart, cleanup):
-        monkeypatch.setattr(module, "restore_image", pull)
-    with suppress(Failure):
-        start(DIED, row)
+    monkeypatch.setattr(cleanup, "restore_image", pull)
+    cleanup.bring_back(DIED, row)
     assert begun == [None, False]
     assert ledger().repairs.of(row.id).attempts == 1
-    # Other replicas of a release that comes back may serve; a dead one needs its image.
-    assert len(started) == (cause is None or start is cleanup.bring_back)
+    assert len(started) == 1, "without the image, other replicas may serve"
+
+
+def test_a_restart_that_lacks_its_image_leaves_the_locks_before_it_pulls(
+    started: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row, held = on_a_gpu(), list[bool]()
+    monkeypatch.setattr(Releases, "get", lambda *_: row)
+    monkeypatch.setattr(restart, "lacks_image", lambda *_: True)
+    action = DIED.model_copy(update={"release": row.id, "state": row.state, "model": row.model})
+    [outcome] = repair._repair_model(row.model, [action], "a reconcile")
+    assert (outcome.lacks_image, outcome.done, outcome.exit_code) == (True, False, 0)
+
+    def pull(*_: object) -> None:
+        locks = ledger().locks
+        held.extend(locks.is_held(name) for name in (row.model, NAME, f"image:{row.model}"))
+        assert repair._fetch(action).cause is Cause.DEPLOY_IN_PROGRESS, "one pull at a time"
+
+    monkeypatch.setattr(restart, "restore_image", pull)
+    assert repair._fetch(action).cause is None
+    assert held == [False, False, True]
+    assert (started, ledger().repairs.of(row.id).attempts) == ([], 0)
+
+
+def test_a_pull_that_fails_is_tried_ever_more_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
+    def pull(*_: object) -> None:
+        raise Failure(Cause.IMAGE_PULL_TIMEOUT, "not within 1800 s")
+
+    row = on_a_gpu()
+    monkeypatch.setattr(Releases, "get", lambda *_: row)
+    monkeypatch.setattr(restart, "restore_image", pull)
+    outcome = repair._fetch(DIED.model_copy(update={"release": row.id}))
+    assert (outcome.cause, outcome.exit_code) == (Cause.IMAGE_PULL_TIMEOUT, 5)
+    record = ledger().repairs.of(row.id)
+    assert record.attempts == 1
+    assert "not within 1800 s" in record.failure
 
 
 @pytest.fixture

@@ -310,24 +310,32 @@ def ensure_image(
         Failure: `IMAGE_MISSING`, `IMAGE_PULL_FAILED` and the like, or `IMAGE_PULL_TIMEOUT`. When
             no source has it, the cause of the last one with all reasons.
     """
-    places = {_at(image, one).portable for one in sources}
-    if any(map(images.find, places)):
+    if has_image(images, image, sources):
         return
     locks.mkdir(parents=True, exist_ok=True)
     name = hashlib.sha256(f"{images.address} {image.portable}".encode()).hexdigest()[:24]
     try:
         with FileLock(locks / f"pull-{name}.lock", timeout=wait_seconds):
-            if any(map(images.find, places)):
+            if has_image(images, image, sources):
                 return
             try:
                 _pull_first(images, image, sources, on_progress, wait_seconds)
             except Failure:
-                # One with the same digest from another registry will do.
-                if not image.digest or images.find(image.portable, by_digest=True) is None:
+                if not has_digest(images, image):
                     raise
     except Timeout as error:
         detail = f"{image.reference}: another pull of it did not end within {wait_seconds:g} s"
         raise Failure(Cause.IMAGE_PULL_TIMEOUT, detail) from error
+
+
+def has_image(images: DockerImages, image: Image, sources: Sequence[PullSource]) -> bool:
+    """Whether a host has an image under the name that one of its sources gives it."""
+    return any(map(images.find, {_at(image, one).portable for one in sources}))
+
+
+def has_digest(images: DockerImages, image: Image) -> bool:
+    """Whether a host has an image with the same digest, from whatever registry."""
+    return bool(image.digest) and images.find(image.portable, by_digest=True) is not None
 
 
 def _at(image: Image, source: PullSource) -> Image:
