@@ -1,9 +1,11 @@
 """`moorage doctor` and `schema`: check this machine, and read engines' arguments."""
 
+import difflib
 import importlib.metadata
 import os
 import platform
 import shutil
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +18,7 @@ from moorage.adapters.hosts.host_diagnosis import check_accelerators
 from moorage.adapters.hosts.survey import docker_version, survey_host
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.prefect.settings_files import may_know_a_server
-from moorage.adapters.system.settings import Settings
+from moorage.adapters.system.settings import PREFIX, Settings
 from moorage.cli.fleet import print_check
 from moorage.cli.options import AsJson
 from moorage.cli.output import dump, err, out, print_table, say
@@ -101,6 +103,7 @@ def _examine(settings: Settings) -> list[Check]:
     return [
         _found("Python", platform.python_version()),
         _found("Prefect", importlib.metadata.version("prefect")),
+        *_misspelt_variables(os.environ),
         *_prefect_server(),
         _ledger(settings),
         _found("disk", room if free >= LITTLE_DISK else "", room, MORE_DISK),
@@ -130,6 +133,16 @@ def _found(name: str, found: str, missing: str = "", fix: str = "") -> Check:
     if found:
         return Check(name=name, state="ok", found=found)
     return Check(name=name, state="absent", found=missing, fix=fix)
+
+
+def _misspelt_variables(names: Iterable[str]) -> Iterator[Check]:
+    """A finding for each variable whose name is nearly that of a setting."""
+    settings = [f"{PREFIX}{name.upper()}" for name in Settings.model_fields]
+    for name in names:
+        near = difflib.get_close_matches(name.upper(), settings, n=1, cutoff=0.9)
+        if near and name.upper() not in settings:
+            found, fix = f"{name} is no setting, and has no effect", f"Did you mean `{near[0]}`?"
+            yield Check(name="settings", state="broken", found=found, fix=fix)
 
 
 def _prefect_server() -> list[Check]:

@@ -269,13 +269,16 @@ BUILDS = r"(?:-(?:x86_64|aarch64|amd64|arm64|cu\d+|ubuntu\d+|runtime))*"
 
 
 def stated_version(engine: EngineSpec) -> str:
-    """The version that a spec states, else the tag of its official image; empty = unknown.
+    """The version that a spec states, else the tag of its official image; empty = unknown."""
+    return engine.version or official_version(engine)
+
+
+def official_version(engine: EngineSpec) -> str:
+    """The version of the official image that a spec names, as its tag says; empty = unknown.
 
     An image of another registry may hold another version than its tag says.
     """
-    if engine.version or not engine.image:
-        return engine.version or ""
-    if parse_reference(engine.image).registry not in official_registries():
+    if not engine.image or parse_reference(engine.image).registry not in official_registries():
         return ""
     name = EngineName.VLLM if engine.name == EngineName.AUTO else engine.name
     return tagged_version(engine.image, name)

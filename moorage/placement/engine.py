@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.versions import version_key
+from moorage.images.catalogue import official_version
 from moorage.inventory.devices import DEVICE_VARIABLES, ORDERS
 from moorage.inventory.fleet_engines import EngineVersion
 from moorage.inventory.snapshot import FleetSnapshot
@@ -175,6 +176,21 @@ def refuse_owned_arguments(spec: EngineSpec) -> None:
                 f"engine.args: {flag} would move the engine away from where it is looked for",
                 suggestion=f"Set {field} instead.",
             )
+
+
+def refuse_other_version(engine: EngineSpec) -> None:
+    """Raise `BAD_SPEC` for a version that the engine's official image, by its tag, does not have.
+
+    Arguments and memory would be those of another version than the one that runs. The names of
+    versions in the fleet file, such as `0.26.0-ours`, may begin with the number.
+    """
+    has, stated = official_version(engine), engine.version or ""
+    if has and not (stated.startswith(has) or has.startswith(stated)):
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"engine.version: {stated} is stated, but the image {engine.image} has {has}",
+            suggestion="Leave `engine.version` out, or name the image of that version.",
+        )
 
 
 def refuse_owned_variables(spec: ModelSpec) -> None:

@@ -13,6 +13,7 @@ from moorage.placement.baseline.terms import by_baseline_rules
 from moorage.placement.demand import Subject
 from moorage.placement.engine import (
     Engines,
+    refuse_other_version,
     refuse_owned_arguments,
     refuse_owned_variables,
     require_configured,
@@ -67,6 +68,7 @@ def propose(
     spec, profile = subject.spec, subject.profile
     refuse_owned_arguments(spec.engine)
     refuse_owned_variables(spec)
+    refuse_other_version(spec.engine)
     require_configured(spec.engine, fleet)
     engine, origin, why = choose_engine(spec, profile, fleet, engines)
     require_format(engine, profile)

@@ -46,6 +46,18 @@ def test_without_transformers_it_says_who_knows_what_models_leave_out(
     assert (found["state"], ".[configs]" in found["fix"]) == ("absent", True)
 
 
+def test_a_variable_that_is_nearly_a_setting_is_named_with_the_setting(tmp_path: Path) -> None:
+    names = ("MOORAGE_PROBE_SECOND", "moorage_ledgerurl", "MOORAGE_SITE", "MOORAGE_OF_MINE")
+    env = {"MOORAGE_HOME": str(tmp_path), **dict.fromkeys(names, "")}
+    done = CliRunner().invoke(app, ["doctor", "--json"], env=env)
+    assert done.exit_code == ExitCode.MACHINE
+    broken = [one for one in json.loads(done.stdout) if one["state"] == "broken"]
+    assert [(one["found"].split()[0], one["fix"]) for one in broken] == [
+        ("MOORAGE_PROBE_SECOND", "Did you mean `MOORAGE_PROBE_SECONDS`?"),
+        ("moorage_ledgerurl", "Did you mean `MOORAGE_LEDGER_URL`?"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("seen", "found"),
     [

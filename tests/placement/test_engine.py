@@ -11,6 +11,7 @@ from moorage.inventory.fleet_engines import EngineVersions
 from moorage.models.assets import assets_of
 from moorage.models.source import WeightSummary
 from moorage.placement.engine import (
+    refuse_other_version,
     require_adapter_format,
     require_configured,
     require_counted_ram,
@@ -39,6 +40,33 @@ VLLM, TRANSFORMERS, CUSTOM = EngineName.VLLM, EngineName.TRANSFORMERS, EngineNam
 OWN: dict[str, Any] = {"image": "own:1", "command": ["serve"]}
 NPUS = a_host(accelerators=(an_accelerator(type="cann"),))
 TPUS = a_host(accelerators=(an_accelerator(type="tpu"),))
+
+
+def require_version(image: str, version: str) -> None:
+    refuse_other_version(a_spec(engine={"name": "vllm", "image": image, "version": version}).engine)
+
+
+@pytest.mark.parametrize(
+    ("image", "version"),
+    [
+        ("vllm/vllm-openai:v0.26.0", "0.26.0"),
+        ("vllm/vllm-openai:v0.26.0", "0.26"),
+        ("vllm/vllm-openai:v0.26.0-cu129", "0.26.0-ours"),
+        ("vllm/vllm-openai:nightly", "0.32.0"),
+        ("registry.example.com/vllm-openai:v0.26.0", "0.32.0"),
+    ],
+)
+def test_a_stated_version_may_be_that_of_an_image_or_of_an_image_that_hides_it(
+    image: str, version: str
+) -> None:
+    require_version(image, version)
+
+
+def test_a_stated_version_that_an_official_image_does_not_have_is_refused() -> None:
+    with pytest.raises(Failure, match=r"engine\.version: 0\.32\.0 is stated") as caught:
+        require_version("vllm/vllm-openai:v0.26.0-x86_64", "0.32.0")
+    assert caught.value.cause is Cause.BAD_SPEC
+    assert "Leave `engine.version` out" in caught.value.suggestion
 
 
 def require(wish: dict[str, Any], default: str = "1.10") -> None:
