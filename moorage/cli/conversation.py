@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -19,7 +19,7 @@ from moorage.adapters.engines.engine_http import (
 )
 from moorage.adapters.engines.engine_stream import stream_text
 from moorage.adapters.secrets import redact
-from moorage.cli.output import say
+from moorage.cli.output import err, say
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import printable
 from moorage.common.strict_json import JsonError
@@ -62,15 +62,26 @@ class Conversation:
         self._speaks_openai = all(one.speaks_openai for one in row.serving)
         self._messages: list[Message] = []
 
-    def ask(self, prompt: str, usage: dict[str, Any] | None = None) -> Iterator[str]:
-        """The answer, piece by piece; `usage` receives the engine's token counts."""
+    def ask(
+        self,
+        prompt: str,
+        usage: dict[str, Any] | None = None,
+        on_thought: Callable[[str], None] | None = None,
+    ) -> Iterator[str]:
+        """The answer, piece by piece; `usage` receives the engine's token counts.
+
+        `on_thought` gets what the model thinks, which is no part of the answer.
+        """
         if not self._speaks_openai:
             yield _text(self.answer(prompt))
             return
         messages, answer = [*self._messages, {"role": "user", "content": prompt}], ""
         question = self._question(prompt, messages, stream=True, usage=usage is not None)
+        pieces = stream_text(
+            question, ANSWER_SECONDS, pause=WAKING_SECONDS, usage=usage, on_thought=on_thought
+        )
         try:
-            for piece in stream_text(question, ANSWER_SECONDS, pause=WAKING_SECONDS, usage=usage):
+            for piece in pieces:
                 answer += piece
                 yield piece
         except NoAnswer as error:
@@ -116,15 +127,44 @@ def talk(conversation: Conversation, *, figures: bool = False) -> None:
 def show(conversation: Conversation, prompt: str, *, figures: bool = False) -> None:
     """Print an answer as it arrives, and with `figures` its speed."""
     usage: dict[str, Any] | None = {} if figures else None
-    begun, first, pieces = time.monotonic(), 0.0, 0
-    for piece in conversation.ask(prompt, usage):
+    begun, first, pieces, thoughts = time.monotonic(), 0.0, 0, Thoughts()
+    for piece in conversation.ask(prompt, usage, thoughts.show):
+        thoughts.end()
         first, pieces = first or time.monotonic() - begun, pieces + 1
         sys.stdout.write(printable(piece))
         sys.stdout.flush()
+    thoughts.end()
     sys.stdout.write("\n")
     sys.stdout.flush()  # so that standard error begins on a new line
+    if thoughts.seen and not pieces:
+        typer.echo("no answer: thinking took all tokens; `--max-tokens` allows more", err=True)
     if usage is not None:
         _show_figures(usage.get("completion_tokens"), pieces, first, time.monotonic() - begun)
+
+
+class Thoughts:
+    """What a model thinks before it answers: shown on a terminal, and never part of the output.
+
+    Attributes:
+        seen: Whether it thought.
+    """
+
+    def __init__(self) -> None:
+        self.seen = self._is_open = False
+
+    def show(self, piece: str) -> None:
+        """Show a piece."""
+        self.seen = True
+        if err.is_terminal:
+            self._is_open = True
+            text = printable(piece)
+            err.print(text, style="dim", end="", markup=False, highlight=False, soft_wrap=True)
+
+    def end(self) -> None:
+        """Begin a new line if the last one is not ended."""
+        if self._is_open:
+            err.print()
+            self._is_open = False
 
 
 def read_prompt(*, answers_once: bool, input_taken: bool = False) -> str:

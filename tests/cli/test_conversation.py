@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from moorage.cli.app import app
@@ -27,6 +28,7 @@ class Engine(QuietHandler):
 
     bodies: list[dict[str, Any]]
     status: int
+    deltas: list[dict[str, str]]
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
@@ -39,16 +41,15 @@ class Engine(QuietHandler):
         if not body["stream"]:
             self.wfile.write(json.dumps({"choices": [{"message": {"content": count}}]}).encode())
             return
-        events: list[dict[str, Any]] = [
-            {"choices": [{"delta": {"content": word}}]} for word in (count, "!\x1b[2J")
-        ]
+        deltas = self.deltas or [{"content": word} for word in (count, "!\x1b[2J")]
+        events: list[dict[str, Any]] = [{"choices": [{"delta": one}]} for one in deltas]
         for event in (*events, {"choices": [], "usage": USAGE}):
             self.wfile.write(f"data: {json.dumps(event)}\n\n".encode())
 
 
 @pytest.fixture
 def conversation() -> Iterator[Conversation]:
-    Engine.bodies, Engine.status = [], 200
+    Engine.bodies, Engine.status, Engine.deltas = [], 200, []
     with serving(Engine) as port:
         served = row(a_release(profile=a_profile()))
         yield Conversation(served, f"http://127.0.0.1:{port}", "", 8)
@@ -92,6 +93,38 @@ def test_figures_are_the_engines_own_and_no_part_of_the_answer(
     assert printed.out == "1!\\x1b[2J\n"
     assert printed.err.startswith("2 tokens in ")
     assert Engine.bodies[0]["stream_options"] == {"include_usage": True}
+
+
+THINKS = [
+    {"reasoning": "Hm", "reasoning_content": "Hm"},
+    {"reasoning_content": ", 2.\x1b[2J"},
+]
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_what_a_model_thinks_is_shown_on_a_terminal_and_is_no_part_of_the_answer(
+    conversation: Conversation,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    is_terminal: bool,
+) -> None:
+    Engine.deltas = [*THINKS, {"content": "Two"}]
+    monkeypatch.setattr(Console, "is_terminal", is_terminal)
+    show(conversation, "1 + 1?")
+    shown = "Hm, 2.\\x1b[2J\n" if is_terminal else ""
+    assert capsys.readouterr() == ("Two\n", shown)
+    show(conversation, "and 2 + 2?")
+    assert Engine.bodies[1]["messages"][1]["content"] == "Two"
+
+
+def test_a_model_that_only_thought_says_how_it_may_answer(
+    conversation: Conversation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Engine.deltas = THINKS
+    show(conversation, "1 + 1?")
+    printed = capsys.readouterr()
+    assert printed.out == "\n"
+    assert "`--max-tokens` allows more" in printed.err
 
 
 def test_json_is_the_whole_answer_of_the_engine(conversation: Conversation) -> None:

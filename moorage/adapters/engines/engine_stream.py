@@ -5,7 +5,7 @@ however much it sends, and an event that is not valid JSON is an error.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -32,6 +32,9 @@ END = b"[DONE]"
 TOO_SLOW = "no whole answer in time"
 MOST_SHOWN = 300
 
+THOUGHTS = ("reasoning", "reasoning_content")
+"""Fields in which engines send what a model thinks; some send the same in both."""
+
 
 def stream_text(
     question: Question,
@@ -40,6 +43,7 @@ def stream_text(
     *,
     pause: float = PAUSE_SECONDS,
     usage: dict[str, Any] | None = None,
+    on_thought: Callable[[str], None] | None = None,
 ) -> Iterator[str]:
     """Yield the pieces of a generated text as they arrive.
 
@@ -50,6 +54,7 @@ def stream_text(
         seconds: Limit for the whole answer.
         pause: Limit between two pieces, and until the first piece.
         usage: Filled with the `usage` that the engine sends, if any.
+        on_thought: Called with each piece of what the model thinks, which is no part of the answer.
 
     Raises:
         NoAnswer: `Unreachable`, `Late` or `Unusable`.
@@ -57,7 +62,7 @@ def stream_text(
     pause, deadline = min(pause, seconds), time.monotonic() + seconds
     try:
         with _client(question.url, seconds, pause) as client, _send(client, question) as response:
-            reader = TextReader(response, most, usage)
+            reader = TextReader(response, most, usage, on_thought=on_thought)
             for piece in response.iter_raw():
                 yield from reader.feed(piece)
             yield from reader.end()
@@ -89,6 +94,7 @@ class TextReader:
         response: The answer with its status and headers; `feed` gets its body.
         usage: Filled with the `usage` that the engine sends, if any.
         fields: Fields of a message whose text counts.
+        on_thought: Called with each piece of what the model thinks.
     """
 
     def __init__(
@@ -97,11 +103,12 @@ class TextReader:
         most: int,
         usage: dict[str, Any] | None,
         fields: Sequence[str] = ("content",),
+        on_thought: Callable[[str], None] | None = None,
     ) -> None:
         kind = response.headers.get("content-type", "")
         self._status, self._most, self._usage = response.status_code, most, usage
         self._is_stream = self._status == 200 and not kind.startswith("application/json")
-        self._rest, self._size, self._fields = b"", 0, fields
+        self._rest, self._size, self._fields, self._on_thought = b"", 0, fields, on_thought
 
     def feed(self, piece: bytes) -> Iterator[str]:
         """Texts of the events that this piece of the body completes."""
@@ -134,6 +141,9 @@ class TextReader:
         found = content.get("usage") if isinstance(content, dict) else None
         if self._usage is not None and isinstance(found, dict):
             self._usage.update(found)
+        thoughts = (_text(content, [name]) for name in THOUGHTS)
+        if self._on_thought and (thought := next(filter(None, thoughts), "")):
+            self._on_thought(thought)
         if text := _text(content, self._fields):
             yield text
 

@@ -8,11 +8,11 @@ from typing import Any
 import httpx
 
 from moorage.adapters.engines.engine_http import NoAnswer, Question, failure_of, trust_for
-from moorage.adapters.engines.engine_stream import TextReader
+from moorage.adapters.engines.engine_stream import THOUGHTS, TextReader
 from moorage.readiness.acceptance import Sample
 from moorage.readiness.protocol import MOST_BYTES
 
-GENERATED = ("content", "reasoning", "reasoning_content")
+GENERATED = ("content", *THOUGHTS)
 """Fields with the text of a message: all of it took time, also what a model thinks first."""
 
 

@@ -67,18 +67,18 @@ class GatewayProcesses:
         return ProcessEnvoy(self._name, self.folder, self._processes)
 
     def start_service(self, secrets: Collection[str] = ()) -> None:
-        """Start the service unless it runs and lacks none of these secrets.
+        """Start the service unless it runs and has these secrets as they are now.
 
         Its sockets are open to all users, so its folder is private before the service starts.
 
         Args:
             secrets: Names of secrets. The service gets those that are variables of this process,
-                and keeps those that it has.
+                and keeps others that it has.
         """
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.folder.chmod(0o700)
         found = {}
-        if self.missing_variables(secrets):
+        if self.outdated_variables(secrets):
             before = self._processes.variables(self._service_workload)
             found = {name: before[name] for name in secrets if name in before}
             self.stop_service()
@@ -94,10 +94,12 @@ class GatewayProcesses:
             service_program(self._name, sys.executable, SERVICE, variables), found
         )
 
-    def missing_variables(self, secrets: Collection[str]) -> list[str]:
-        """The secrets that are variables of this process but not of the running service."""
+    def outdated_variables(self, secrets: Collection[str]) -> list[str]:
+        """The secrets of which the running service lacks the variable, or has another value."""
         there = self._processes.variables(self._service_workload)
-        return sorted(given_environment().keys() & set(secrets) - there.keys()) if there else []
+        given = given_environment()
+        own = sorted(given.keys() & set(secrets)) if there else []
+        return [name for name in own if there.get(name) != given[name]]
 
     def service_log(self) -> str:
         """The last lines of the service's log."""

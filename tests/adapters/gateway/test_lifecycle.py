@@ -122,9 +122,14 @@ def test_a_service_gets_the_variables_that_deployed_models_and_its_certificate_n
 
 
 @pytest.mark.parametrize(
-    ("runs_with", "restarts"), [({"TEAM_Y": "y"}, True), ({"TEAM_X": "as before"}, False)]
+    ("runs_with", "restarts"),
+    [
+        ({"TEAM_Y": "y"}, True),
+        ({"TEAM_Y": "y", "TEAM_X": "of yesterday"}, True),
+        ({"TEAM_X": "TEAM_X"}, False),
+    ],
 )
-def test_a_service_that_lacks_a_variable_starts_again_and_keeps_those_that_it_has(
+def test_a_service_without_a_variable_of_today_starts_again_and_keeps_the_others(
     tmp_path: Path, service: Mock, runs_with: dict[str, str], restarts: bool
 ) -> None:
     service.variables.return_value = runs_with
@@ -133,18 +138,19 @@ def test_a_service_that_lacks_a_variable_starts_again_and_keeps_those_that_it_ha
     assert not restarts or handed_on(service) == {"TEAM_X", "TEAM_Y"}
 
 
+@pytest.mark.parametrize("runs_with", [{"TEAM_Y": "y"}, {"TEAM_X": "of yesterday"}])
 def test_a_deploy_names_the_variables_that_a_gateway_lacks_for_it(
-    ledger: Ledger, tmp_path: Path, service: Mock
+    ledger: Ledger, tmp_path: Path, service: Mock, runs_with: dict[str, str]
 ) -> None:
     identity = started(ledger)
     ledger.gateways.put(gateway("main"))
-    service.variables.return_value = {"TEAM_Y": "y"}
+    service.variables.return_value = runs_with
     lines: list[str] = []
     routes = FollowedRoutes(ledger, tmp_path, lines.append)
     with ledger.locks.holding(gateway_lock("main"), wait_seconds=0):
         ledger.gateways.report("main", 100, {}, "")
         routes.switch(a_release(identity, plan=plan_with_secret("TEAM_X")))
     assert lines == [
-        "gateway main lacks the variable TEAM_X, with which it would wake tiny:"
-        " `moorage gateway up --name main` hands it on"
+        "gateway main lacks the variable TEAM_X, or has another value of it, with which it would"
+        " reach or wake tiny: `moorage gateway up --name main` hands it on"
     ]
