@@ -42,7 +42,8 @@ def states_a_key(spec: ModelSpec, variable: str) -> bool:
     `variable` is the environment variable of the engine's key; empty = it has none.
     """
     lines = (spec.engine.arguments, parse_words(spec.engine.command or ()))
-    return variable in spec.secrets or any(line.has(KEY_OPTION) for line in lines)
+    own = spec.engine.api_key_variable or variable
+    return own in spec.secrets or any(line.has(KEY_OPTION) for line in lines)
 
 
 def generated_key(request: LaunchRequest, variable: str) -> tuple[Variable, ...]:
@@ -69,7 +70,7 @@ def is_exposed(request: LaunchRequest) -> bool:
 
 def open_access_warning(request: LaunchRequest) -> tuple[str, ...]:
     """The warning about an engine that cannot check keys and that other machines reach."""
-    if not is_exposed(request):
+    if not is_exposed(request) or request.spec.engine.api_key_variable:
         return ()
     return (
         f"the engine answers everybody who reaches {request.host.bind} on {request.host.name}, and"
@@ -78,10 +79,12 @@ def open_access_warning(request: LaunchRequest) -> tuple[str, ...]:
 
 
 def key_secret(plan: LaunchPlan, variable: str) -> str:
-    """Name of the secret with the key of a plan's engine; empty = it requires none."""
-    return next(
-        (v.secret for v in _variables(plan) if variable and v.name == variable and v.secret), ""
-    )
+    """Name of the secret with the key of a plan's engine; empty = it requires none.
+
+    `variable` is the usual one of the engine; empty = it has none.
+    """
+    name = plan.key_variable or variable
+    return next((v.secret for v in _variables(plan) if name and v.name == name and v.secret), "")
 
 
 def secrets_of(plan: LaunchPlan | None) -> frozenset[str]:

@@ -207,6 +207,9 @@ class LaunchPlan(Value):
     checked_against: str = ""
     """Engine and version whose schema `engine.args` were checked against; empty = unchecked."""
 
+    key_variable: str = ""
+    """Variable with the API key that the engine requires; empty = the engine's usual one."""
+
     containers: tuple[ContainerSpec, ...]
     warnings: tuple[str, ...] = ()
 

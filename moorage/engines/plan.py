@@ -55,6 +55,7 @@ def plan_launch(
         release=placed.release,
         engine=engine.name,
         engine_version=_version(requests[0], engine),
+        key_variable=placed.spec.engine.api_key_variable or "",
         containers=tuple(spec for item in requests for spec in engine.containers(item)),
         warnings=(
             *overcommit_warnings(placed.placement, placed.snapshot),
@@ -129,6 +130,13 @@ def _require_own_store(placed: Placed) -> None:
 
 
 def _require_features(spec: ModelSpec, engine: Engine) -> None:
+    usual, stated = engine.api_key_variable, spec.engine.api_key_variable
+    if stated and usual not in ("", stated) and not spec.engine.command:
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"engine.api_key_variable: {engine.name} reads its key from {usual}, not {stated}",
+            suggestion=f"Name the secret as {usual} in `secrets`, and leave the field out.",
+        )
     every = frozenset[str]().union(*(other.features for other in ENGINES.values()))
     for field in sorted(every - engine.features):
         outer, _, inner = field.partition(".")

@@ -105,6 +105,11 @@ class EngineSpec(InputValue):
         " `secrets` names none: `auto` makes one, which `moorage key show NAME` prints; `none`"
         " admits everybody who reaches the engine (vLLM and llama.cpp; other engines have no key).",
     )
+    api_key_variable: VariableName | None = Field(
+        None,
+        description="Variable in `secrets` with the API key that a server of your own requires;"
+        " probes, commands and the gateway send it. vLLM's and llama.cpp's are known.",
+    )
     command: tuple[str, ...] | None = Field(
         None,
         min_length=1,

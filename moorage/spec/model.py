@@ -296,6 +296,9 @@ class ModelSpec(InputValue):
         names = [self.name, *(adapter.name for adapter in self.lora)]
         if len(set(names)) < len(names):
             raise ValueError("lora: each adapter needs a name of its own, other than the model's")
+        key = self.engine.api_key_variable
+        if key and key not in self.secrets:
+            raise ValueError(f"engine.api_key_variable: `secrets` has no {key}")
         if self.placement.cluster:
             check_on_cluster(self.model_dump(mode="json", exclude_defaults=True))
         elif self.engine.application:

@@ -46,6 +46,32 @@ def test_any_image_and_command_is_deployed_asked_and_retired(
     assert workplace.is_clean()
 
 
+def test_a_server_that_requires_a_key_is_proven_and_asked_with_its_secret(
+    workplace: Workplace, lifecycle_image: str
+) -> None:
+    workplace.environment["TEAM_KEY"] = "sesame-open"
+    engine = {
+        "name": "custom",
+        "image": lifecycle_image,
+        "command": ["vllm", "{{model_path}}", *WORDS.split()],
+        "api_key_variable": "VLLM_API_KEY",
+        "shm": "64MiB",
+    }
+    secrets = {"VLLM_API_KEY": "TEAM_KEY"}
+    spec = workplace.spec(engine=engine, secrets=secrets, placement=ON_CPU)
+    release = workplace.json("deploy", spec)["release"]
+    (workload,) = release["workloads"]
+    listing = f"{workload['endpoint']}/v1/models"
+    assert httpx.get(listing, trust_env=False).status_code == 401
+    name = workplace.named("tiny")
+    assert workplace.run("chat", name, "hello").stdout.strip() == "ok"
+    assert workplace.run("key", "show", name).stdout.strip() == "sesame-open"
+    del engine["api_key_variable"]
+    spec = workplace.spec(engine=engine, secrets=secrets, placement=ON_CPU)
+    error = workplace.json("deploy", spec, code=6)["error"]
+    assert "`engine.api_key_variable`" in error["suggestion"]
+
+
 def test_a_custom_engine_that_the_fleet_names_is_the_newest_of_its_versions(
     workplace: Workplace, lifecycle_image: str
 ) -> None:

@@ -168,6 +168,7 @@ def test_a_spec_is_frozen() -> None:
         {"memory": {"context": "-1GiB"}},
         {"readiness": {"probe": {"path": "health"}}},
         {"secrets": {"HF_TOKEN": "a value, not a name"}},
+        {"engine": {"api_key_variable": "KEY"}, "secrets": {"OTHER": "TEAM_KEY"}},
     ],
     ids=str,
 )

@@ -100,6 +100,12 @@ def test_transformers_knows_no_key_and_says_so() -> None:
     assert planned(wish, a_host(programs=(program,))).warnings == ()
 
 
+def test_a_key_in_another_variable_than_its_own_is_refused() -> None:
+    wish = {"engine": {"name": "vllm", "api_key_variable": "K"}, "secrets": {"K": "K"}}
+    with pytest.raises(Failure, match="vllm reads its key from VLLM_API_KEY, not K"):
+        at("10.0.0.7", **wish)
+
+
 def test_a_process_is_looked_at_as_a_container_is() -> None:
     assert as_process("127.0.0.1").warnings == ()
     assert key_secret(as_process("0.0.0.0"), "VLLM_API_KEY") == "moorage-key-tiny"
