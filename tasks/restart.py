@@ -28,7 +28,7 @@ from moorage.releases.release_row import ReleaseRow
 from tasks.context import ledger, settings
 from tasks.image import lacks_image, restore_image
 from tasks.map_hosts import gather_all
-from tasks.verify import api_key
+from tasks.verify import api_key, metrics_key
 from tasks.workloads import ABORT_SECONDS, require_same_files, start_part, stop
 
 METRICS_SECONDS = 5.0
@@ -304,7 +304,7 @@ def _token_count(row: ReleaseRow, workload: Workload) -> int | None:
     busy = ENGINES[row.plan.engine].busy if row.plan else None
     if busy is None or not busy.progress:
         return None
-    key = api_key(row.plan) if row.plan and busy.guarded else ""
+    key = metrics_key(row.plan) if row.plan else ""
     try:
         text = read_metrics(workload.endpoint + busy.path, METRICS_SECONDS, key)
     except (TimeoutError, ConnectionError):

@@ -18,6 +18,7 @@ from moorage.releases.states import SERVING, ReleaseState
 from tasks.context import ledger, routes
 from tasks.journal import tell
 from tasks.restart import lease_of
+from tasks.verify import metrics_key
 from tasks.workloads import ABORT_SECONDS, stop_all
 
 POLL_SECONDS = 0.25
@@ -103,7 +104,7 @@ async def drain(row: ReleaseRow) -> Drained:
     try:
         how = ending_of(row)
         in_gateways = await in_thread(until_gateways_idle, row.id, how.drain_seconds, hurry.wait)
-        drained = await in_thread(until_idle, row.serving, how, hurry.wait)
+        drained = await in_thread(until_idle, row.serving, how, hurry.wait, _key_of(row))
         return drained if drained.left is not None else in_gateways
     finally:
         hurry.set()
@@ -124,12 +125,24 @@ def until_gateways_idle(release: str, seconds: float, pause: Pause) -> Drained:
     return Drained(seconds=round(time.monotonic() - began, 1), waited=True, left=left)
 
 
-def until_idle(workloads: tuple[Workload, ...], how: Ending, pause: Pause) -> Drained:
-    """Wait until every workload is idle, with one deadline for all: they drain concurrently."""
+def _key_of(row: ReleaseRow) -> str:
+    """The key of the release's metrics; empty = none, or this process cannot read it."""
+    with suppress(Failure):
+        return metrics_key(row.plan) if row.plan else ""
+    return ""
+
+
+def until_idle(
+    workloads: tuple[Workload, ...], how: Ending, pause: Pause, api_key: str = ""
+) -> Drained:
+    """Wait until every workload is idle, with one deadline for all: they drain concurrently.
+
+    `api_key` is the one that their metrics require; empty = none.
+    """
     if how.busy is None or not how.drain_seconds or not workloads:
         return Drained()
     began = time.monotonic()
-    watches = [_DrainWatch(workload, how.busy) for workload in workloads]
+    watches = [_DrainWatch(workload, how.busy, api_key) for workload in workloads]
     for watch in watches:
         while not watch.ended:
             left = began + how.drain_seconds - time.monotonic()
@@ -147,8 +160,9 @@ def until_idle(workloads: tuple[Workload, ...], how: Ending, pause: Pause) -> Dr
 class _DrainWatch:
     """Watches the number of requests in flight of one workload."""
 
-    def __init__(self, workload: Workload, busy: Busy) -> None:
+    def __init__(self, workload: Workload, busy: Busy, api_key: str) -> None:
         self.count: int | None = None
+        self._key = api_key
         self.waited = self.ended = False
         self._url, self._busy = workload.endpoint + busy.path, busy
         self._name, self._idle, self._silent = workload.name, 0, False
@@ -156,7 +170,7 @@ class _DrainWatch:
     def look(self, timeout: float) -> None:
         """Read the metrics once. An engine that has ended is idle; a slow one may be busy."""
         try:
-            self.count = _in_flight(read_metrics(self._url, timeout), self._busy)
+            self.count = _in_flight(read_metrics(self._url, timeout, self._key), self._busy)
         except TimeoutError:
             if not self._silent:
                 tell(f"{self._name} does not answer; it is stopped when its time to drain is over")

@@ -154,6 +154,12 @@ def api_key(plan: LaunchPlan) -> str:
     return read_secrets([name])[name] if name else ""
 
 
+def metrics_key(plan: LaunchPlan) -> str:
+    """The API key that the engines' metrics require; empty = none."""
+    busy = ENGINES[plan.engine].busy
+    return api_key(plan) if busy and busy.guarded else ""
+
+
 class Watch:
     """Watches one workload until it is ready or has failed."""
 

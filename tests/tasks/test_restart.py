@@ -25,7 +25,7 @@ from moorage.operations.reconcile.cluster_state import RepairRecord
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import ReleaseState
 from moorage.spec import EngineName, RuntimeName
-from tasks import cleanup, image, repair, restart
+from tasks import cleanup, image, repair, restart, verify
 from tasks.context import ledger
 from tasks.repair import _carry_out
 from tasks.restart import lease_of
@@ -306,7 +306,7 @@ def test_metrics_are_read_with_the_engines_key_where_it_guards_them(
         return ""
 
     monkeypatch.setattr(restart, "read_metrics", read)
-    monkeypatch.setattr(restart, "api_key", lambda *_: "secret")
+    monkeypatch.setattr(verify, "api_key", lambda *_: "secret")
     plan = PLAN.model_copy(update={"engine": EngineName(engine)})
     row = a_row(a_release(plan=plan, profile=a_profile()))
     restart._token_count(row, planned_workload(PLAN.containers[0]))

@@ -40,13 +40,15 @@ class Clock:
         return self.now >= self._signal
 
 
-def engine(clock: Clock, *readings: Reading) -> Callable[[str, float], str]:
+def engine(clock: Clock, *readings: Reading, key: str = "") -> Callable[[str, float, str], str]:
     """Answers one reading after the other; the last one for ever."""
     left: Iterator[Reading] = iter(readings)
     last = readings[-1]
 
-    def read(url: str, timeout: float) -> str:
+    def read(url: str, timeout: float, api_key: str) -> str:
         assert url.endswith("/metrics")
+        if api_key != key:
+            return ""
         reading = next(left, last)
         if isinstance(reading, TimeoutError):
             clock.now += timeout
@@ -79,6 +81,17 @@ def test_an_idle_engine_is_asked_twice_and_not_waited_for() -> None:
 def test_a_request_that_is_just_on_its_way_is_seen_the_second_time() -> None:
     found = drained(0, 1, 1, 0)
     assert (found.waited, found.left) == (True, 0)
+
+
+@pytest.mark.parametrize(("api_key", "left"), [("sesame", 0), ("", None)])
+def test_metrics_that_require_a_key_are_read_with_it(
+    monkeypatch: pytest.MonkeyPatch, api_key: str, left: int | None
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(stopping, "time", SimpleNamespace(monotonic=clock))
+    monkeypatch.setattr(stopping, "read_metrics", engine(clock, 1, 0, key="sesame"))
+    how = Ending(busy=IN_FLIGHT, drain_seconds=10, grace_seconds=1)
+    assert until_idle(ONE, how, clock.wait, api_key).left == left
 
 
 SGLANG = cast(Busy, ENGINES[EngineName.SGLANG].busy)
@@ -163,8 +176,8 @@ def test_all_workloads_have_the_same_time_and_what_they_have_left_is_added_up() 
 def test_where_there_is_nothing_to_wait_for_nobody_is_asked(
     how: Ending, workloads: tuple[Workload, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def never(url: str, timeout: float) -> str:
-        raise AssertionError(url, timeout)
+    def never(url: str, timeout: float, api_key: str) -> str:
+        raise AssertionError(url, timeout, api_key)
 
     monkeypatch.setattr(stopping, "read_metrics", never)
     assert until_idle(workloads, how, Clock().wait) == Drained()
