@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from tests.local_registry import require_docker
+
 REPOSITORY = Path(__file__).parents[1]
 MODEL = REPOSITORY / "scripts" / "make_tiny_model.py"
 
@@ -117,7 +119,9 @@ def test_all_commands_and_flows_and_what_forks_them_are_imported(
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.docker
 def test_commands_run(absent: str, tmp_path: Path) -> None:
+    require_docker()
     model = tmp_path / "model"
     subprocess.run([sys.executable, MODEL, model], check=True)
     spec = {"name": "tiny", "source": f"file://{model}", "placement": {"accelerators": 0}}
