@@ -15,8 +15,10 @@ from moorage.spec import RestartSpec
 from tasks.context import ledger
 from tasks.image import restore_image
 from tasks.journal import tell
+from tasks.probe import probe
 from tasks.replace import abandon, restore_release
-from tasks.restart import START_LEASE_SECONDS, count_attempt, lease_accelerators, probe
+from tasks.restart import count_attempt
+from tasks.start_lease import START_LEASE_SECONDS, lease_accelerators
 from tasks.stopping import add_outcome, end_release, sleep_on
 
 

@@ -23,7 +23,8 @@ from tasks.context import ledger, settings
 from tasks.flow_task import flow_task
 from tasks.journal import step, tell
 from tasks.map_hosts import HostCall, map_hosts
-from tasks.restart import START_LEASE_SECONDS, answers, lease_of, lock_names
+from tasks.probe import answers
+from tasks.start_lease import START_LEASE_SECONDS, lease_of, lock_names
 from tasks.workloads import ABORT_SECONDS, must_listen, start, stop
 
 POLL_SECONDS = 0.5

@@ -33,8 +33,10 @@ from tasks.compare import mark
 from tasks.context import ledger, settings
 from tasks.flow_task import flow_task
 from tasks.journal import step, tell
+from tasks.probe import probe
 from tasks.replace import stop_sleeper
-from tasks.restart import ImageAbsent, fetch_image, lease_of, probe, restart
+from tasks.restart import ImageAbsent, fetch_image, restart
+from tasks.start_lease import lease_of
 from tasks.workloads import ABORT_SECONDS, stop
 
 AT_ONCE = 16

@@ -17,7 +17,7 @@ from moorage.releases.release_row import ASLEEP, ReleaseRow
 from moorage.releases.states import SERVING, ReleaseState
 from tasks.context import ledger, routes
 from tasks.journal import tell
-from tasks.restart import lease_of
+from tasks.start_lease import lease_of
 from tasks.verify import metrics_key
 from tasks.workloads import ABORT_SECONDS, stop_all
 

@@ -12,12 +12,12 @@ from moorage.operations.reconcile.actions import Action, ActionKind
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import ReleaseState
 from moorage.spec import RestartSpec
-from tasks import cleanup, repair, replace, restart
+from tasks import cleanup, probe, repair, replace
 from tasks.cleanup import abandoned, recover, recover_others
 from tasks.compare import sole_flow
 from tasks.context import ledger
 from tasks.repair import _give_up
-from tasks.restart import lease_of
+from tasks.start_lease import lease_of
 from tasks.stopping import end_release
 from tests.builders import REVISION, a_spec, a_workload
 from tests.tasks.test_compare import ran
@@ -34,7 +34,7 @@ def hosts(monkeypatch: pytest.MonkeyPatch) -> Hosts:
     def no_metrics(*_: object) -> str:
         raise ConnectionError
 
-    monkeypatch.setattr(restart, "read_metrics", no_metrics)
+    monkeypatch.setattr(probe, "read_metrics", no_metrics)
     return Hosts(monkeypatch)
 
 

@@ -19,7 +19,7 @@ from tasks import launch as turns
 from tasks.context import ledger
 from tasks.journal import journal
 from tasks.launch import AcceleratorStartLock
-from tasks.restart import lease_of, lock_names
+from tasks.start_lease import lease_of, lock_names
 from tests.builders import REVISION, a_release, a_row, a_spec, a_workload
 from tests.tasks.test_journal import Ear
 

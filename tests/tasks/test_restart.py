@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,17 +19,17 @@ from moorage.engines.launch import planned_workload
 from moorage.images.image import Image
 from moorage.inventory.registries import Registries
 from moorage.operations.reconcile.actions import Action, ActionKind
-from moorage.operations.reconcile.cluster_state import RepairRecord
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import ReleaseState
-from moorage.spec import EngineName, RuntimeName
-from tasks import cleanup, image, repair, restart, verify
+from moorage.spec import RuntimeName
+from tasks import cleanup, image, probe, repair, restart
 from tasks.context import ledger
 from tasks.repair import _carry_out
-from tasks.restart import lease_of
-from tests.builders import a_container, a_plan, a_profile, a_release, a_row, an_image
+from tasks.start_lease import lease_of
+from tests.builders import a_container, a_plan, a_release, an_image
+from tests.tasks.conftest import on_a_gpu
 from tests.tasks.test_launch import on
-from tests.tasks.test_replace import PLAN, stopping_for_another
+from tests.tasks.test_replace import PLAN
 
 pytestmark = pytest.mark.usefixtures("own_home")
 
@@ -135,12 +133,6 @@ def test_an_image_comes_again_by_its_digest_and_never_by_its_tag(
     assert all("Deploy its spec again" in one.suggestion for one in failures)
 
 
-def on_a_gpu() -> ReleaseRow:
-    row, _ = stopping_for_another()
-    release = a_release(row.id, placement=on("gpu-1:0"), plan=PLAN)
-    return replace(row, release=release, workloads=())
-
-
 @STARTS
 def test_a_start_that_waits_for_another_engine_is_not_counted(
     started: list[str], start: Do
@@ -241,21 +233,6 @@ def test_a_pull_that_fails_is_tried_ever_more_rarely(monkeypatch: pytest.MonkeyP
     assert "not within 1800 s" in record.failure
 
 
-@pytest.fixture
-def silent(monkeypatch: pytest.MonkeyPatch) -> ReleaseRow:
-    """A release that missed two probes after it had generated ten tokens; it never answers."""
-
-    async def no_answer(*_: object) -> tuple[str, bool]:
-        return "no answer", False
-
-    monkeypatch.setattr(restart, "_problem", no_answer)
-    monkeypatch.setattr(restart, "_token_count", lambda *_: None)
-    row, workload = on_a_gpu(), planned_workload(PLAN.containers[0])
-    record = RepairRecord(release=row.id, missed=2, tokens={workload.name: 10})
-    ledger().repairs.keep(record)
-    return replace(row, workloads=(workload,))
-
-
 def test_what_is_silent_still_is_started_again(started: list[str], silent: ReleaseRow) -> None:
     restart.restart(SILENT, silent)
     assert len(started) == 1
@@ -269,107 +246,13 @@ def test_what_answers_before_it_is_started_again_counts_as_recovered(
         return "", False
 
     events = list[str]()
-    monkeypatch.setattr(restart, "emit_release_event", lambda name, *_: events.append(name))
+    monkeypatch.setattr(probe, "emit_release_event", lambda name, *_: events.append(name))
     if sign == "answers":
-        monkeypatch.setattr(restart, "_problem", answer)
+        monkeypatch.setattr(probe, "_problem", answer)
     else:
-        monkeypatch.setattr(restart, "_token_count", lambda *_: 11)
+        monkeypatch.setattr(probe, "_token_count", lambda *_: 11)
     assert restart.restart(SILENT, silent) == "it answers again"
     assert (started, events) == ([], ["recovered"])
     record = ledger().repairs.of(silent.id)
     assert (record.missed, record.attempts, record.failure) == (0, 0, "")
     assert record.probed_at
-
-
-async def test_an_answer_of_another_program_at_its_port_is_none_of_its_own(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    async def answered(*_: object) -> tuple[int, dict[str, object]]:
-        return 200, {}
-
-    monkeypatch.setattr(restart, "ask", answered)
-    monkeypatch.setattr(restart, "other_listener", lambda *_: "process 7 (vllm)")
-    row = a_row(a_release(plan=PLAN, profile=a_profile()))
-    workload = planned_workload(PLAN.containers[0])
-    problem = await restart.answers(row, workload)
-    assert problem == f"{workload.name}: process 7 (vllm) listens at {workload.endpoint} too"
-
-
-@pytest.mark.parametrize(("engine", "key"), [("llama.cpp", "secret"), ("vllm", "")])
-def test_metrics_are_read_with_the_engines_key_where_it_guards_them(
-    monkeypatch: pytest.MonkeyPatch, engine: str, key: str
-) -> None:
-    keys = list[str]()
-
-    def read(_url: str, _seconds: float, api_key: str = "") -> str:
-        keys.append(api_key)
-        return ""
-
-    monkeypatch.setattr(restart, "read_metrics", read)
-    monkeypatch.setattr(verify, "api_key", lambda *_: "secret")
-    plan = PLAN.model_copy(update={"engine": EngineName(engine)})
-    row = a_row(a_release(plan=plan, profile=a_profile()))
-    restart._token_count(row, planned_workload(PLAN.containers[0]))
-    assert keys == [key]
-
-
-@pytest.mark.parametrize(
-    ("engine", "is_late", "health", "busy_for", "is_dead"),
-    [
-        (EngineName.TRANSFORMERS, True, 200, None, False),
-        (EngineName.TRANSFORMERS, True, 200, 1700, False),
-        (EngineName.TRANSFORMERS, True, 200, 1900, True),
-        (EngineName.TRANSFORMERS, True, 0, None, True),
-        (EngineName.TRANSFORMERS, False, 200, None, True),
-        (EngineName.TRANSFORMERS, False, 200, 600, True),
-        (EngineName.VLLM, True, 200, None, True),
-    ],
-)
-def test_a_late_but_healthy_engine_that_counts_no_tokens_is_busy_for_a_while(
-    monkeypatch: pytest.MonkeyPatch,
-    silent: ReleaseRow,
-    engine: EngineName,
-    is_late: bool,
-    health: int,
-    busy_for: int | None,
-    is_dead: bool,
-) -> None:
-    async def late(*_: object) -> tuple[str, bool]:
-        return "no answer", is_late
-
-    async def asked(*_: object) -> tuple[int, str]:
-        return health, ""
-
-    monkeypatch.setattr(restart, "_problem", late)
-    monkeypatch.setattr(restart, "ask", asked)
-    plan = PLAN.model_copy(update={"engine": engine})
-    row = replace(silent, release=a_release(silent.id, plan=plan, profile=a_profile()))
-    (name,) = [one.name for one in row.workloads]
-    since = {name: int(time.time()) - busy_for} if busy_for else {}
-    ledger().repairs.keep(RepairRecord(release=row.id, busy_since=since))
-
-    record, problems = restart._probe_replicas(row)
-    assert bool(problems) == is_dead
-    if busy_for or not is_dead:  # one refused connection in between starts no new half hour
-        assert record.busy_since[name] == pytest.approx(time.time() - (busy_for or 0), abs=9)
-    ledger().repairs.keep(record.model_copy(update={"started_at": datetime.now(UTC)}))
-    assert restart._probe_replicas(row)[1], "what was just started has its own deadline"
-
-
-@pytest.mark.parametrize(
-    ("status", "took", "is_late"), [(0, 30.0, True), (0, 0.1, False), (503, 30.0, False)]
-)
-async def test_only_what_gives_no_answer_in_time_is_late(
-    monkeypatch: pytest.MonkeyPatch, status: int, took: float, is_late: bool
-) -> None:
-    async def asked(*_: object) -> tuple[int, str]:
-        now[0] += took
-        return status, ""
-
-    now = [100.0]
-    monkeypatch.setattr(restart, "ask", asked)
-    monkeypatch.setattr(restart, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    row = a_row(a_release(plan=PLAN, profile=a_profile()))
-    problem, late = await restart._problem(row, planned_workload(PLAN.containers[0]))
-    assert problem
-    assert late is is_late
