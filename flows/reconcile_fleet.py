@@ -38,7 +38,6 @@ from moorage.reports.operations_report import (
 from tasks.artifacts import show_table
 from tasks.compare import decision_scope
 from tasks.context import ledger
-from tasks.image import registries_scope
 from tasks.observe_fleet import observe_fleet
 from tasks.policy import granted_as_it_ran, recorded_scope, settled_fleet
 from tasks.prefect_runs import (
@@ -56,6 +55,7 @@ from tasks.repair import (
     revive_gateways,
     sole_reconciler,
 )
+from tasks.restore_image import registries_scope
 from tasks.schedules import restore_schedules
 
 Round = tuple[ClusterState, tuple[Action, ...], tuple[ActionOutcome, ...]]

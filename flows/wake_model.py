@@ -15,7 +15,6 @@ from moorage.spec import Name
 from tasks.addresses import follow
 from tasks.compare import sole_flow
 from tasks.context import ledger
-from tasks.image import registries_scope
 from tasks.policy import (
     channel_scope,
     recorded_scope,
@@ -23,6 +22,7 @@ from tasks.policy import (
     require_allowed_size,
     settled_fleet,
 )
+from tasks.restore_image import registries_scope
 from tasks.sleep import record_failure, sleeping_release, wake
 from tasks.survey import survey
 

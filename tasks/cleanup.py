@@ -13,11 +13,11 @@ from moorage.releases.release_row import ASLEEP, SUPERSEDED, ReleaseRow, claims_
 from moorage.releases.states import DEPLOYED, UNFINISHED, ReleaseState
 from moorage.spec import RestartSpec
 from tasks.context import ledger
-from tasks.image import restore_image
 from tasks.journal import tell
 from tasks.probe import probe
 from tasks.replace import abandon, restore_release
 from tasks.restart import count_attempt
+from tasks.restore_image import restore_image
 from tasks.start_lease import START_LEASE_SECONDS, lease_accelerators
 from tasks.stopping import add_outcome, end_release, sleep_on
 

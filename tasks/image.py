@@ -1,33 +1,24 @@
 """Step image: choose the image, pin it to its digest, and pull it on the hosts."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
-from contextvars import ContextVar
+from contextlib import suppress
 
-from moorage.adapters.docker.images import (
-    DockerImages,
-    PullSource,
-    ensure_image,
-    has_digest,
-    has_image,
-)
+from moorage.adapters.docker.images import DockerImages
+from moorage.adapters.docker.pulls import ensure_image
 from moorage.adapters.registry.pinning import (
     current_digest,
     identify_image,
     pin_image,
     pull_sources,
 )
-from moorage.adapters.system.threads import in_thread, variable_scope
+from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_bytes
-from moorage.engines.launch import LaunchPlan
 from moorage.engines.registry import ENGINES
 from moorage.images.image import Image, common_image
 from moorage.inventory.access import parse_access
 from moorage.inventory.checks import IMAGE_DISK
 from moorage.inventory.fleet import Fleet
-from moorage.inventory.registries import Registries
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.placement import Placed
 from moorage.placement.runtime import hardware_of_seat, shared_image
@@ -40,16 +31,10 @@ from tasks.context import settings
 from tasks.flow_task import flow_task
 from tasks.journal import step, within
 from tasks.map_hosts import HostCall, gather_all, map_hosts
+from tasks.restore_image import exact_image, missing_for_good
 
 LARGE = frozenset({EngineName.VLLM, EngineName.SGLANG, EngineName.TRITON})
 """Engines whose images for accelerators hold the libraries of a whole framework."""
-
-_registries: ContextVar[Registries | None] = ContextVar("registries", default=None)
-
-
-def registries_scope(registries: Registries) -> AbstractContextManager[None]:
-    """Let restarts of this block pull their images from a fleet's registries, with its accounts."""
-    return variable_scope(_registries, registries)
 
 
 @flow_task("image", "choose the image for {placed.spec.name}")
@@ -78,9 +63,9 @@ async def pull_image(placed: Placed, target: Release | None = None) -> Image | N
             note.say(_no_image(placed))
             return None
         if target:
-            with _missing_for_good():
+            with missing_for_good():
                 places = {host.address: host.name for host in hosts}
-                if exact := await in_thread(_exact_image, wanted, places):
+                if exact := await in_thread(exact_image, wanted, places):
                     await _pull_everywhere(exact, hosts, placed.spec)
         else:
             call = HostCall(hosts[0].name, hosts[0].address, {"image": wanted, "host": hosts[0]})
@@ -163,72 +148,6 @@ def tracked_image(release: Release) -> Image | None:
     image = release.image
     fixed = image is None or not image.digest or parse_reference(image.reference).digest
     return None if fixed else image
-
-
-def restore_image(release: Release | None, part: LaunchPlan) -> None:
-    """Have exactly the image of a release on the hosts where a part of it is restarted.
-
-    Uses the registries of `registries_scope`, else the recorded one with Docker's own login. Raises
-    `IMAGE_MISSING` when neither its registry nor the host still has it.
-    """
-    with _missing_for_good():
-        for images, exact, sources, seconds in _exact_pulls(release, part):
-            ensure_image(images, exact, settings().locks, sources=sources, wait_seconds=seconds)
-
-
-def lacks_image(release: Release | None, part: LaunchPlan) -> bool:
-    """Whether `restore_image` would pull: a host lacks the release's image; it raises the same."""
-    with _missing_for_good():
-        return not all(
-            has_image(images, exact, sources) or has_digest(images, exact)
-            for images, exact, sources, _ in _exact_pulls(release, part)
-        )
-
-
-def _exact_pulls(
-    release: Release | None, part: LaunchPlan
-) -> Iterator[tuple[DockerImages, Image, Sequence[PullSource], float]]:
-    """For each daemon of a part, the image that it may pull, from where, and its deadline."""
-    if release is None or release.image is None:
-        return
-    own = [one for one in part.containers if one.runtime == RuntimeName.DOCKER]
-    places = {one.address: one.host for one in own}
-    if exact := _exact_image(release.image, places):
-        sources = pull_sources(exact, _registries.get() or Registries.defaults())
-        seconds = release.spec.readiness.deadlines.image_seconds
-        for address in sorted(places):
-            yield DockerImages(address), exact, sources, seconds
-
-
-def _exact_image(image: Image, places: Mapping[str, str]) -> Image | None:
-    """The image that hosts may pull to have this one again; None = they have it, and no digest.
-
-    By digest alone: on a host the tag may name a newer image, and must keep it. An image without a
-    digest was built on its host: in a registry its name is somebody else's. Raises `IMAGE_MISSING`
-    when a host lacks that.
-
-    Args:
-        places: Names of the hosts, by address.
-    """
-    if image.digest:
-        return image.without_tag()
-    for address, host in sorted(places.items()):
-        if DockerImages(address).find(image.pinned) is None:
-            detail = f"{image.reference}: {image.pinned} is not on {host} any more"
-            raise Failure(Cause.IMAGE_MISSING, detail)
-    return None
-
-
-@contextmanager
-def _missing_for_good() -> Iterator[None]:
-    """Say what helps when the image of an earlier start is missing."""
-    try:
-        yield
-    except Failure as failure:
-        if failure.cause != Cause.IMAGE_MISSING:
-            raise
-        advice = "Deploy its spec again: the rules of today choose an image for it."
-        raise Failure(failure.cause, failure.detail, suggestion=advice) from None
 
 
 def lacking_image_room(placed: Placed, image: Image | None) -> tuple[str, ...]:

@@ -28,8 +28,8 @@ from moorage.releases.release_row import (
 from moorage.releases.states import FINAL, SERVING, ReleaseState
 from moorage.spec import Deadlines
 from tasks.context import ledger, routes, settings
-from tasks.image import restore_image
 from tasks.journal import tell
+from tasks.restore_image import restore_image
 from tasks.stopping import add_outcome, close_and_drain, drain, end_release, until_gateways_idle
 from tasks.workloads import ABORT_SECONDS, start_part, stop_all
 

@@ -13,8 +13,8 @@ from moorage.operations.reconcile.actions import Action, not_before
 from moorage.releases.release import Restart, plan_of
 from moorage.releases.release_row import ReleaseRow
 from tasks.context import ledger, settings
-from tasks.image import lacks_image, restore_image
 from tasks.probe import probe_replicas, record_answer
+from tasks.restore_image import lacks_image, restore_image
 from tasks.start_lease import lease_accelerators
 from tasks.workloads import ABORT_SECONDS, require_same_files, start_part, stop
 

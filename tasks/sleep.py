@@ -24,10 +24,10 @@ from moorage.releases.release_row import ASLEEP, ReleaseRow
 from moorage.releases.states import ReleaseState
 from tasks.compare import recorded_reachability
 from tasks.context import ledger, routes, settings
-from tasks.image import restore_image
 from tasks.journal import failure_of, step, tell
 from tasks.launch import AcceleratorStartLock
 from tasks.release import on_failure
+from tasks.restore_image import restore_image
 from tasks.stopping import add_outcome, close_and_drain, end_drained, sleep_on
 from tasks.verify import verify
 from tasks.workloads import ABORT_SECONDS, require_same_files, start_part, stop_all

@@ -22,7 +22,8 @@ from moorage.inventory.registries import Registries
 from moorage.inventory.survey.facts import ARCHITECTURES
 from moorage.placement.placement import Placed
 from moorage.releases.release_row import ReleaseRow
-from tasks.image import choose_image, image_drift, pull_image, restore_image
+from tasks.image import choose_image, image_drift, pull_image
+from tasks.restore_image import restore_image
 from tests.builders import (
     a_container,
     a_fleet,

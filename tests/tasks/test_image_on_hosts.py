@@ -12,6 +12,7 @@ from moorage.adapters.registry import pinning
 from moorage.common.failures import Cause, Failure
 from moorage.placement.placement import Placed
 from tasks import image as step
+from tasks import restore_image
 from tests.builders import a_fleet, a_host, a_model, a_placement, a_profile, a_release, a_spec
 
 NAME, REPOSITORY = "acme/vllm:7", "acme/vllm"
@@ -45,7 +46,7 @@ def away(*_: object, **__: object) -> None:
 def no_registry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
     monkeypatch.setattr(pinning, "_find", away)
-    for module in (pinning, step):
+    for module in (pinning, step, restore_image):
         monkeypatch.setattr(module, "DockerImages", Daemon)
 
 

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from moorage.adapters.docker.images import PullSource
 from moorage.adapters.ledger.locks import this_process
 from moorage.adapters.ledger.releases import Releases
-from moorage.adapters.registry.connection import Credentials
-from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import planned_workload
-from moorage.images.image import Image
-from moorage.inventory.registries import Registries
 from moorage.operations.reconcile.actions import Action, ActionKind
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import ReleaseState
-from moorage.spec import RuntimeName
-from tasks import cleanup, image, probe, repair, restart
+from tasks import cleanup, probe, repair, restart
 from tasks.context import ledger
 from tasks.repair import _carry_out
 from tasks.start_lease import lease_of
-from tests.builders import a_container, a_plan, a_release, an_image
+from tests.builders import a_release
 from tests.tasks.conftest import on_a_gpu
 from tests.tasks.test_launch import on
 from tests.tasks.test_replace import PLAN
@@ -74,63 +66,6 @@ def test_what_was_wiped_is_deployed_again_since_a_restart_stages_nothing(
     assert not outcome.done
     assert started == []
     assert ledger().repairs.of(row.id).attempts == 1
-
-
-async def test_a_restart_pulls_with_the_accounts_of_the_fleet(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("MIRROR_PASSWORD", "sesame")
-    used = list[Any]()
-
-    def ensure_image(*_: object, sources: Sequence[PullSource], **__: object) -> None:
-        used.extend(source.credentials() for source in sources)
-
-    monkeypatch.setattr(image, "ensure_image", ensure_image)
-    login = {"registry": "r.example.com", "username": "robot", "password": "MIRROR_PASSWORD"}
-    registries = Registries.model_validate({"logins": [login]})
-    needed = an_image(reference="r.example.com/engine:1")
-    plan = a_plan(a_container(runtime=RuntimeName.DOCKER))
-    release = a_release(image=needed, plan=plan)
-    with image.registries_scope(registries):
-        await in_thread(image.restore_image, release, plan)
-    image.restore_image(release, plan)
-    assert used == [Credentials(username="robot", password="sesame"), None]
-
-
-TAGGED = an_image(reference="r.example.com/engine:1")
-BUILT_HERE = an_image(reference="engine:1", digest="", identity="sha256:abc")
-
-
-@pytest.mark.parametrize(
-    ("recorded", "present", "pulled", "cause"),
-    [
-        (TAGGED, (), [TAGGED.pinned], None),
-        (BUILT_HERE, ("sha256:abc",), [], None),
-        (BUILT_HERE, ("engine:1",), [], Cause.IMAGE_MISSING),
-    ],
-)
-def test_an_image_comes_again_by_its_digest_and_never_by_its_tag(
-    monkeypatch: pytest.MonkeyPatch,
-    recorded: Image,
-    present: tuple[str, ...],
-    pulled: list[str],
-    cause: Cause | None,
-) -> None:
-    fetched, failures = list[str](), list[Failure]()
-
-    def ensure_image(_: object, wanted: Image, *__: object, **___: object) -> None:
-        fetched.append(wanted.reference)
-
-    daemon = SimpleNamespace(find=lambda name: name if name in present else None)
-    monkeypatch.setattr(image, "DockerImages", lambda _address: daemon)
-    monkeypatch.setattr(image, "ensure_image", ensure_image)
-    plan = a_plan(a_container(runtime=RuntimeName.DOCKER))
-    try:
-        image.restore_image(a_release(image=recorded, plan=plan), plan)
-    except Failure as failure:
-        failures.append(failure)
-    assert (fetched, [one.cause for one in failures]) == (pulled, [cause] if cause else [])
-    assert all("Deploy its spec again" in one.suggestion for one in failures)
 
 
 @STARTS

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from moorage.adapters.docker.images import DockerImages, LocalImage, PullSource, ensure_image
+from moorage.adapters.docker.images import DockerImages, LocalImage
+from moorage.adapters.docker.pulls import PullSource, ensure_image
 from moorage.adapters.secrets import read_secrets
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure

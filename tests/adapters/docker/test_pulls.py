@@ -15,9 +15,8 @@ from moorage.adapters.docker.images import (
     MOST_LAYERS,
     DockerImages,
     LocalImage,
-    PullSource,
-    ensure_image,
 )
+from moorage.adapters.docker.pulls import PullSource, ensure_image
 from moorage.adapters.registry.pinning import pull_sources
 from moorage.common.failures import Cause, Failure
 from moorage.images.image import Image
