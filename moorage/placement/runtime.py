@@ -10,7 +10,8 @@ from moorage.common.refusal import Reason, Refusal
 from moorage.common.values import fields
 from moorage.common.versions import is_version, version_key
 from moorage.images.catalogue import cann_variant
-from moorage.images.image import CANN, Image, ImageQuestion, choose_image
+from moorage.images.choice import CANN, ImageQuestion, choose_image
+from moorage.images.image import Image
 from moorage.inventory.devices import device_kind, process_refusal
 from moorage.inventory.snapshot import HostSnapshot, Program
 from moorage.placement.engine import EngineTraits

@@ -11,7 +11,8 @@ from functools import lru_cache
 from typing import Any
 
 from moorage.images.catalogue import runner_rows
-from moorage.images.image import Image, ImageQuestion, resolve_image
+from moorage.images.choice import ImageQuestion, resolve_image
+from moorage.images.image import Image
 from moorage.inventory.fleet_engines import CatalogueRow
 from moorage.inventory.registries import Registries
 from moorage.spec import EngineName

@@ -11,7 +11,8 @@ from moorage.common.failures import Failure
 from moorage.common.versions import version_key
 from moorage.images import catalogue
 from moorage.images.catalogue import VARIANTS, runner_rows
-from moorage.images.image import Image, ImageQuestion, choose_image
+from moorage.images.choice import ImageQuestion, choose_image
+from moorage.images.image import Image
 from moorage.inventory.fleet_engines import CatalogueRow
 from moorage.spec import EngineName
 

@@ -26,7 +26,7 @@ from moorage.adapters.system.parallel import map_parallel
 from moorage.common.failures import Failure
 from moorage.common.values import fields
 from moorage.images.catalogue import runner_rows
-from moorage.images.image import CANN
+from moorage.images.choice import CANN
 from moorage.inventory.access import LOCAL, machine_of
 from moorage.inventory.claims import Claim, by_host
 from moorage.inventory.devices import NVIDIA_RUNTIME
