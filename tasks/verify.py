@@ -24,7 +24,7 @@ from moorage.models.profile import ModelProfile
 from moorage.readiness.answers import is_final, judge
 from moorage.readiness.diagnosis import diagnose
 from moorage.readiness.protocol import Phase, Probe, ProbeResult, Readiness, application_probes
-from moorage.reports.record import readiness_document
+from moorage.reports.evidence import readiness_document
 from moorage.spec import ModelSpec, RuntimeName, slug
 from tasks.artifacts import show_markdown
 from tasks.context import settings

@@ -7,13 +7,8 @@ from typing import Annotated, NamedTuple
 import typer
 
 from moorage.adapters.engines.schemas import check_early
-from moorage.adapters.files.specs import (
-    FLEET_FILE,
-    load_hosts,
-    load_specs,
-    write_fleet,
-    write_specs,
-)
+from moorage.adapters.files.specs import FLEET_FILE, load_hosts, load_specs
+from moorage.adapters.files.written_specs import write_fleet, write_specs
 from moorage.adapters.hosts.liveness import liveness_of
 from moorage.adapters.system.settings import Settings
 from moorage.cli import options

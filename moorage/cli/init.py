@@ -7,7 +7,8 @@ import typer
 
 from moorage.adapters.files.safe_files import expanded
 from moorage.adapters.files.schemas import write_schemas
-from moorage.adapters.files.specs import OTHER_FILES, validated_spec, write_new
+from moorage.adapters.files.specs import OTHER_FILES, validated_spec
+from moorage.adapters.files.written_specs import write_new
 from moorage.cli.options import DEPLOYMENTS, AsJson
 from moorage.cli.output import print_answer
 from moorage.common.failures import Cause, Failure

@@ -19,7 +19,8 @@ from moorage.operations.flow_result import FlowResult
 from moorage.releases.release import Release
 from moorage.releases.states import Stay, stays
 from moorage.reports.document import Document
-from moorage.reports.record import plan_document, release_document, timeline_section
+from moorage.reports.record import plan_document, release_document
+from moorage.reports.timeline import timeline_section
 
 
 def show(

@@ -4,31 +4,29 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from moorage.common.failures import Failure
-from moorage.common.units import human_bytes, human_seconds, short_number, short_seconds
+from moorage.common.units import human_bytes, human_seconds
 from moorage.engines.recovery import Correction
 from moorage.models.pin import AssetRole, Pin
 from moorage.models.profile import ModelProfile
 from moorage.models.quantizations import FilesChoice
 from moorage.models.source import ResolvedModel
-from moorage.readiness.engine_facts import EngineFacts
-from moorage.readiness.protocol import Readiness
-from moorage.readiness.smoke_test import SmokeTestResult
 from moorage.releases.release import FailureRecord, Release
-from moorage.releases.states import FINAL, SERVING, ReleaseState, Stay
+from moorage.releases.states import SERVING, ReleaseState, Stay
 from moorage.reports.document import Document, Section, facts
+from moorage.reports.evidence import (
+    UNKNOWN,
+    facts_section,
+    gate_section,
+    load_section,
+    readiness_section,
+)
 from moorage.reports.memory_report import COMPARED_COLUMNS, comparison_rows
 from moorage.reports.next_steps import form_section, next_steps, python_client
 from moorage.reports.plan_report import placement_sections, plan_sections
+from moorage.reports.timeline import AT, timeline_section
 from moorage.spec import ModelSpec
 
-AT = "%Y-%m-%d %H:%M:%S"
 LOG_LINES_SHOWN = 60
-UNKNOWN = "unknown"
-LOAD_COLUMNS = (
-    *("release", "requests", "TTFT p50", "TTFT p95", "TPOT p50", "TPOT p95"),
-    *("tokens/s", "goodput"),
-)
-STATE_COLUMNS = ("state", "since", "for", "why", "flow run", "requested by")
 
 
 def release_document(
@@ -55,10 +53,10 @@ def release_document(
         *placement_sections(release.placement),
         *plan_sections(release.plan),
         _loaded(release),
-        _readiness(release.readiness, "Readiness"),
-        _gate(release.gate),
-        _load(release),
-        _engine_facts(release.facts),
+        readiness_section(release.readiness, "Readiness"),
+        gate_section(release.gate),
+        load_section(release),
+        facts_section(release.facts),
         Section(
             title="Memory: predicted against measured",
             header=COMPARED_COLUMNS,
@@ -110,35 +108,6 @@ def profile_document(spec: ModelSpec, model: ResolvedModel, profile: ModelProfil
             Section(title="Files not used", header=("file", "size", "why"), rows=left),
         ),
     )
-
-
-def readiness_document(release: str, results: tuple[Readiness, ...]) -> Document:
-    """The readiness of a release: each phase of each workload."""
-    return Document(title=f"Readiness of {release}", sections=(_readiness(results),))
-
-
-def timeline_section(states: Sequence[Stay], now: datetime | None = None) -> Section:
-    """The states as a table; the last one lasts until `now` (None = its duration is left out).
-
-    A flow run or a requester that all states share is left out: the release's facts have it.
-    """
-    rows = [
-        (
-            stay.state,
-            f"{stay.since:{AT}}",
-            _lasted(stay, now),
-            stay.cause,
-            stay.flow_run_id,
-            stay.requested_by,
-        )
-        for stay in states
-    ]
-    columns = dict(zip(STATE_COLUMNS, zip(*rows, strict=True), strict=False))
-    for name in ("flow run", "requested by"):
-        if len(set(columns.get(name, ()))) == 1:
-            del columns[name]
-    cells = tuple(zip(*columns.values(), strict=True))
-    return Section(title="States (UTC)", header=tuple(columns), rows=cells)
 
 
 def _facts(release: Release) -> Section:
@@ -248,84 +217,6 @@ def _endpoints(release: Release) -> Section:
     return Section(title="Endpoints", header=("workload", "endpoint"), rows=rows)
 
 
-def _readiness(results: Sequence[Readiness], title: str = "") -> Section:
-    rows = tuple(
-        (result.workload, p.phase, human_seconds(p.seconds), str(p.attempts), p.detail)
-        for result in results
-        for p in result.probes
-    )
-    header = ("workload", "phase", "after", "attempts", "answer")
-    return Section(title=title, header=header, rows=rows)
-
-
-def _gate(gates: Sequence[SmokeTestResult]) -> Section:
-    """Each replica's answers to the golden prompts, and their times."""
-    rows = tuple(
-        (
-            gate.workload,
-            answer.asked,
-            answer.answered,
-            human_seconds(answer.seconds),
-            UNKNOWN if answer.tokens is None else str(answer.tokens),
-            answer.wrong,
-        )
-        for gate in gates
-        for answer in gate.answers
-    )
-    text = "\n".join(f"{gate.workload}: {gate.summary}" for gate in gates if not gate.wrong)
-    header = ("workload", "prompt", "answer", "took", "tokens", "problem")
-    return Section(title="Golden prompts", text=text, header=header, rows=rows)
-
-
-def _load(release: Release) -> Section:
-    """Measurements of the acceptance load, for the release and the one that it replaces."""
-    if (outcome := release.acceptance) is None:
-        return Section()
-    both = ((release.id, outcome.figures), (outcome.against, outcome.before))
-    measured = [(name, figures) for name, figures in both if figures]
-    rows = tuple(
-        (
-            name,
-            str(figures.requests),
-            *map(_short, (figures.ttft_p50, figures.ttft_p95, figures.tpot_p50, figures.tpot_p95)),
-            short_number(figures.tokens_per_second),
-            short_number(figures.goodput),
-        )
-        for name, figures in measured
-    )
-    bars = tuple(
-        (f"{name} {kind} p95", seconds * 1000)
-        for name, figures in measured
-        for kind, seconds in (("TTFT", figures.ttft_p95), ("TPOT", figures.tpot_p95))
-        if seconds is not None
-    )
-    misses = "\n".join(outcome.misses)
-    return Section(
-        title="Load", text=misses, header=LOAD_COLUMNS, rows=rows, bars=bars, unit="milliseconds"
-    )
-
-
-def _short(seconds: float | None) -> str:
-    return UNKNOWN if seconds is None else short_seconds(seconds)
-
-
-def _engine_facts(found: Sequence[EngineFacts]) -> Section:
-    """Facts that each engine reports, and deviations from the plan."""
-    return Section(
-        title="Facts from the engines",
-        text="\n".join(text for one in found for text in one.surprises),
-        header=("workload", "version", "names", "context", "KV cache"),
-        rows=tuple(map(_engine_row, found)),
-    )
-
-
-def _engine_row(one: EngineFacts) -> tuple[str, ...]:
-    context = f"{one.context} tokens" if one.context else UNKNOWN
-    cache = human_bytes(one.kv_cache_bytes) if one.kv_cache_bytes else UNKNOWN
-    tokens = f", {one.kv_tokens} tokens" if one.kv_tokens else ""
-    return one.workload, one.version or UNKNOWN, ", ".join(one.names), context, cache + tokens
-
-
 def _loaded(release: Release) -> Section:
     rows = tuple(
         (pin.name, pin.source, pin.revision, str(pin.rank or "not known"), workload.name)
@@ -350,11 +241,3 @@ def _steps(release: Release) -> Section:
     bars = tuple((step.name, step.seconds) for step in release.steps)
     header = ("step", "took", "found")
     return Section(title="Steps", header=header, rows=rows, bars=bars, unit="seconds")
-
-
-def _lasted(stay: Stay, now: datetime | None) -> str:
-    if stay.seconds is not None:
-        return human_seconds(stay.seconds)
-    if now is None or stay.state in FINAL:
-        return ""
-    return f"{human_seconds((now - stay.since).total_seconds())} so far"

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from moorage.spec.companions import *
     from moorage.spec.container import *
     from moorage.spec.engine import *
     from moorage.spec.engine_names import *
@@ -20,12 +21,13 @@ if TYPE_CHECKING:
     from moorage.spec.readiness import *
 
 _NAMES = {
+    "companions": "AdapterSpec AdapterUpdatesSpec DraftMethod SpeculativeSpec",
     "container": "ContainerSettings IpcMode NetworkMode RestartPolicy",
     "engine": "ApiKey Distributed EngineSpec",
     "engine_names": "EngineName RuntimeName",
     "engine_settings": "TritonInstance TritonSettings",
     "lifecycle": "Approval OnDrift RedeploySpec ReplaceStrategy RestartSpec StoppingSpec WhenDead",
-    "model": "AdapterSpec AdapterUpdatesSpec DraftMethod Mode ModelSpec SpeculativeSpec slug",
+    "model": "Mode ModelSpec slug",
     "patterns": "PATTERNS_IN_WORDS FilePath Folder Name SecretName",
     "placement": "ExtendedCacheSpec MemorySpec Policy Strategy",
     "ray_cluster": "ApplicationSpec",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from moorage.adapters.files.specs import write_specs
+from moorage.adapters.files.written_specs import write_specs
 from moorage.adapters.hosts.liveness import Liveness
 from moorage.adapters.ledger import Ledger
 from moorage.cli import apply as files

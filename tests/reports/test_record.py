@@ -26,12 +26,12 @@ from moorage.readiness.protocol import Phase, ProbeResult, Readiness
 from moorage.releases.release import FailureRecord, Release, Restart, StepRecord
 from moorage.releases.states import ReleaseState, Stay
 from moorage.reports.document import Document, Section
+from moorage.reports.evidence import readiness_document
 from moorage.reports.record import (
     LOG_LINES_SHOWN,
     failure_document,
     plan_document,
     profile_document,
-    readiness_document,
     release_document,
 )
 from moorage.spec import ModelSpec
@@ -193,13 +193,6 @@ def test_a_model_is_shown_with_the_files_that_are_used_and_left(golden: Golden) 
     golden("model.md", profile_document(a_spec(), model, a_profile()).markdown() + "\n")
 
 
-def test_readiness_is_a_row_for_each_phase() -> None:
-    release = served(planned(ON_CPU, None, a_cpu_host()))
-    (section,) = readiness_document(release.id, release.readiness).sections
-    assert [phase for _, phase, *_ in section.rows] == ON_A_HOST
-    assert section.rows[-1][-1] == "'Hello|' (length)"
-
-
 @pytest.mark.parametrize(
     ("cell", "written"),
     [("0.02 s", "0.02\u00a0s"), ("2 min 05 s", "2\u00a0min\u00a005\u00a0s"), ("2 of 3", "2 of 3")],
@@ -207,6 +200,13 @@ def test_readiness_is_a_row_for_each_phase() -> None:
 def test_a_narrow_column_does_not_part_a_number_from_its_unit(cell: str, written: str) -> None:
     section = Section(header=("took",), rows=((cell,),))
     assert written in Document(title="x", sections=(section,)).markdown()
+
+
+def test_readiness_is_a_row_for_each_phase() -> None:
+    release = served(planned(ON_CPU, None, a_cpu_host()))
+    (section,) = readiness_document(release.id, release.readiness).sections
+    assert [phase for _, phase, *_ in section.rows] == ON_A_HOST
+    assert section.rows[-1][-1] == "'Hello|' (length)"
 
 
 def test_a_failure_shows_cause_suggestion_evidence_and_log(golden: Golden) -> None:

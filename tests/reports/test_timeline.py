@@ -3,7 +3,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from moorage.releases.states import ReleaseState, Stay
-from moorage.reports.record import timeline_section
+from moorage.reports.timeline import timeline_section
 from tests.builders import NOON
 
 PENDING = Stay(state=ReleaseState.PENDING, since=NOON, seconds=100, flow_run_id="a")

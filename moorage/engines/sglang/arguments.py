@@ -11,8 +11,7 @@ from moorage.engines.sglang.distributed import host_flags, parallel_flags
 from moorage.engines.sglang.memory import memory_flags
 from moorage.engines.sglang.options import ALGORITHM, ALGORITHMS, CHUNK, EMBEDDING
 from moorage.models.profile import ModelProfile
-from moorage.spec import Mode
-from moorage.spec.model import DraftMethod, SpeculativeSpec
+from moorage.spec import DraftMethod, Mode, SpeculativeSpec
 
 IN_FLIGHT = Busy(
     path="/metrics",

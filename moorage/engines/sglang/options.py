@@ -2,7 +2,7 @@
 
 from moorage.engines.schema.argument import reserved_options
 from moorage.memory.static_part import FRACTION
-from moorage.spec.model import DraftMethod
+from moorage.spec import DraftMethod
 
 TENSOR, PIPELINE = "--tensor-parallel-size", "--pipeline-parallel-size"
 DATA = "--data-parallel-size"

@@ -12,7 +12,7 @@ from moorage.engines.sglang.options import (
     PIPELINE,
     TENSOR,
 )
-from moorage.spec.model import DraftMethod
+from moorage.spec import DraftMethod
 
 PIPELINED_DRAFTS = "SGLANG_ENABLE_PP_SPEC"
 """Variable that lets pipeline stages draft, as an experiment of SGLang 0.5.23."""
