@@ -45,9 +45,13 @@ def channel(
     envoy = envoy_on_host(ENVOY, known, GatewayOptions(bind=host.address, host=known), "")
     running = HostChannel(known, envoy)
     yield running
-    running.remove()
-    DockerRuntime(known.address).stop(planned_workload(envoy), 0)
-    assert host.daemon.client().volumes.list() == []
+
+    def is_gone() -> bool:
+        running.remove()
+        DockerRuntime(known.address).stop(planned_workload(envoy), 0)
+        return host.daemon.client().volumes.list() == []
+
+    until(is_gone)  # a request that the cut held back may still make a container
 
 
 def kill_program(host: FleetHost) -> None:
