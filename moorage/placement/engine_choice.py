@@ -87,7 +87,7 @@ def _can_be_started(engine: EngineTraits, spec: ModelSpec, fleet: FleetSnapshot)
         if host.unreachable:
             continue
         for hardware in hardware_on(host):
-            if hardware.type not in engine.accelerator_types:
+            if hardware.chip.type not in engine.accelerator_types:
                 continue
             try:
                 choose_runtime(spec, engine, hardware)

@@ -30,7 +30,7 @@ def engine_versions(
             version = _version_on(spec, engine, hardware)
         except (Refusal, Failure):
             continue
-        found.setdefault(hardware.type, {})[version] = None
+        found.setdefault(hardware.chip.type, {})[version] = None
     return {kind: tuple(versions) for kind, versions in found.items()}
 
 
@@ -42,13 +42,13 @@ def _unlike(engine: EngineTraits, fleet: FleetSnapshot | None) -> Iterator[Hardw
     alikes, seen = set(), set()
     for host in fleet.hosts if fleet else ():
         for hardware in hardware_on(host):
-            key = alike(hardware.host, hardware.chip)
+            key = alike(*hardware)
             if key in alikes:  # reading a catalogue is slow
                 continue
             alikes.add(key)
             program = host.program(engine.name)
             shared = (host.runtimes, host.architecture, program, host.catalogue)
-            if (unlike := (*hardware[1:], shared)) not in seen:
+            if (unlike := (hardware.chip, shared)) not in seen:
                 seen.add(unlike)
                 yield hardware
 

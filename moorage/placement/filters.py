@@ -179,11 +179,11 @@ class Filters:
         key = alike(host, chip)  # the views keep the hosts alive, so ids in the key stay valid
         obstacle = self._obstacles.get(key)
         if obstacle is None:
-            obstacle = self._obstacles[key] = self._find_obstacle(Hardware(host, *chip))
+            obstacle = self._obstacles[key] = self._find_obstacle(Hardware(host, chip))
         return obstacle
 
     def _find_obstacle(self, hardware: Hardware) -> str:
-        engine, kind = self._request.engine, hardware.type
+        engine, kind = self._request.engine, hardware.chip.type
         if kind != CPU and kind not in engine.accelerator_types:
             return f"{engine.name} does not support {kind}"
         try:
@@ -197,7 +197,7 @@ class Filters:
         request, other = self._request, self._request.shares_image_with
         if not other or can_share_image(request.spec, request.engine, other, hardware):
             return ""
-        kind, variant = image_variant(other)
+        kind, variant = image_variant(other.chip)
         return f"all replicas start from one image, which is for {variant or kind}"
 
     def _has_a_port(self, view: HostView) -> HostView:

@@ -149,7 +149,7 @@ def _place_replicas(
         return found
     able = filter_hosts(request, views)[0]
     every = (hardware_of(view, kind) for view in able for kind in view.groups or [None])
-    there = {image_variant(hardware): hardware for hardware in every}
+    there = {image_variant(hardware.chip): hardware for hardware in every}
     if len(there) == 1:
         return found
     for hardware in there.values():
