@@ -103,11 +103,10 @@ class Filters:
         return view
 
     def _is_selected(self, view: HostView) -> HostView:
+        self._is_named(view)
         wanted = self._request.listed_accelerators
-        hosts = sorted({host for _, host, _ in wanted})
+        hosts = {host for _, host, _ in wanted}
         own = {(kind, index) for kind, host, index in wanted if host == view.host.name}
-        if not own:
-            raise Refusal(Reason.NOT_SELECTED, f"the spec selects {', '.join(hosts)}")
         shared = self._request.spec.placement.accelerators_per_replica is not None
         if len(hosts) > 1 and not (self._request.spans_hosts or shared):
             raise Refusal(Reason.ONE_HOST_ONLY, f"accelerators of {len(hosts)} hosts are selected")
@@ -234,8 +233,8 @@ class Filters:
         return view
 
     def _has_the_ram(self, view: HostView) -> HostView:
-        if self._request.ram > view.room.ram:
-            raise ram_refusal(view.host, self._request.ram, view.room.ram)
+        if (needed := self._request.subject.ram) > view.room.ram:
+            raise ram_refusal(view.host, needed, view.room.ram)
         return view
 
     def _has_the_ram_with_it(self, view: HostView) -> HostView:

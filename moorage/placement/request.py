@@ -118,15 +118,9 @@ class Request:
         name = self.spec.name
         return not release or (release.startswith(name) and release.rpartition(".v")[0] == name)
 
-    @property
-    def ram(self) -> int:
-        """Bytes of RAM that the spec reserves for each seat; 0 = it states none."""
-        stated = self.spec.placement.ram
-        return 0 if stated == "auto" else int(stated)
-
     def ram_for(self, accelerator_type: str, claimed: int) -> int:
         """Bytes of RAM that go with `claimed` bytes of accelerators of a type on one host."""
-        ram = self.ram + self.ram_of_layers + self.ram_of_checkpoints
+        ram = self.subject.ram + self.ram_of_layers + self.ram_of_checkpoints
         ram += self.engine.ram_asleep(self.spec, self.profile)
         return ram + self.engine.ram_on_accelerators(self.spec, accelerator_type, claimed)
 

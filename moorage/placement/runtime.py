@@ -183,8 +183,11 @@ def alike(host: HostSnapshot, chip: Chip) -> tuple[object, ...]:
 
     It contains ids of objects that hosts share: callers that keep the key must keep the host.
     """
-    *own, engines, catalogue = _traits(fields(host))
-    return chip, *own, id(engines) if engines else 0, id(catalogue) if catalogue else 0
+    architecture, runtimes, programs, engines, catalogue = _traits(fields(host))
+    if not (engines or catalogue):
+        return chip, architecture, runtimes, programs
+    ids = id(engines) if engines else 0, id(catalogue) if catalogue else 0
+    return chip, architecture, runtimes, programs, *ids
 
 
 _traits = itemgetter("architecture", "runtimes", "programs", "engines", "catalogue")

@@ -7,8 +7,8 @@ from math import floor
 from moorage.common.refusal import Reason
 from moorage.common.units import human_bytes
 from moorage.inventory.snapshot import HostSnapshot
+from moorage.memory.need import STEPS
 from moorage.placement.baseline.terms import Terms
-from moorage.placement.demand import GRAIN
 from moorage.placement.explanation import Verdict
 from moorage.placement.fit import misfits
 from moorage.placement.links import join_refusal, join_seats
@@ -152,4 +152,4 @@ def _utilization(host: HostSnapshot, kind: str, part: HostShare, claims: tuple[i
     totals = {item.index: item.memory_total for item in host.accelerators if item.type == kind}
     pairs = zip(part.accelerators, claims, strict=True)
     claimed = min(amount / totals[index] for index, amount in pairs)
-    return max(1, floor(claimed * GRAIN)) / GRAIN
+    return max(1, floor(claimed * STEPS)) / STEPS
