@@ -47,7 +47,8 @@ class Offer:
     @property
     def tried(self) -> tuple[FileTrial, ...]:
         """Trials of whole candidates, in order, until one fits."""
-        return tuple(map(_whole_trial, filter(self.may_fit, self.candidates)))[:MOST_TRIED]
+        possible = tuple(filter(self.may_fit, self.candidates))[:MOST_TRIED]
+        return tuple(FileTrial(quantization=one) for one in possible)
 
     def may_fit(self, one: Quantization) -> bool:
         """Whether its file size does not rule out that it fits whole."""
@@ -171,12 +172,13 @@ def _chosen(offer: Offer, outcomes: Outcomes) -> FileTrial | None:
 def _refusal(one: Quantization, offer: Offer, outcomes: Outcomes) -> str:
     if one not in offer.candidates:
         return f"not quantized ({one.bits} bits a weight): taken by its name only"
-    for trial in (_whole_trial(one), _last(offer)):
+    whole = FileTrial(quantization=one)
+    for trial in (whole, _last(offer)):
         if (outcome := outcomes.get(trial)) and trial.quantization == one:
             return outcome.reason or f"it fits {outcome.fit} only"
     if not offer.may_fit(one):
         return f"no host has more than {human_bytes(offer.most or 0)} for its weights"
-    if _whole_trial(one) in offer.tried:
+    if whole in offer.tried:
         return "smaller than the chosen one"
     return f"not tried: only {MOST_TRIED} are, and the smallest"
 
@@ -184,7 +186,3 @@ def _refusal(one: Quantization, offer: Offer, outcomes: Outcomes) -> str:
 def _last(offer: Offer) -> FileTrial:
     """The last resort: the smallest, with everything that the spec allows."""
     return FileTrial(quantization=offer.candidates[-1], whole=False)
-
-
-def _whole_trial(one: Quantization) -> FileTrial:
-    return FileTrial(quantization=one)

@@ -353,11 +353,10 @@ def _bare(view: HostView, accelerators: Iterable[Accelerator]) -> HostView:
 def shortage(request: Request, views: Sequence[HostView], verdicts: Sequence[Verdict]) -> str:
     """One line with the parts of the memory on the nearest miss; empty if memory is not short."""
     # The policy `baseline` does not measure against one shape, so its refusals have no count.
-    memory = (one for one in verdicts if one.refusal == Reason.ACCELERATOR_MEMORY)
-    short = [one for one in memory if one.count]
-    if not short:
+    short = [one for one in verdicts if one.count and one.refusal == Reason.ACCELERATOR_MEMORY]
+    nearest = min(short, key=lambda one: one.needed - one.available, default=None)
+    if nearest is None:
         return ""
-    nearest = min(short, key=lambda one: one.needed - one.available)
     split = request.stated_split or Split(tensor=nearest.count)
     (view,) = (view for view in views if view.host.name == nearest.host)
     for kind in view.groups:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from moorage.common.refusal import Refusal
 from moorage.common.units import GIB
@@ -110,9 +111,8 @@ def _largest_host(terms: Terms, views: Sequence[View]) -> Iterator[str]:
     if not views:
         yield "No host offers several accelerators."
         return
-    sums = [sum(map(view.left, view.accelerators)) for view in views]
-    free = max(sums)
-    largest = views[sums.index(free)]
+    sums = ((sum(map(view.left, view.accelerators)), view) for view in views)
+    free, largest = max(sums, key=itemgetter(0))
     count, total = len(_eligible(terms, largest)), len(largest.accelerators)
     if obstacle := terms.obstacle(count):
         yield f"{obstacle[1]}."
