@@ -33,7 +33,6 @@ class Request:
     Attributes:
         stated: The parallelism that the user's arguments state; None = they state none.
         tensor_divisors: Sizes that have to divide the tensor-parallel size, by option.
-        images: Finds the hosts that have its image.
         joined_by: The mechanism that joins its hosts, if it spans several.
         ram_of_layers: Bytes of RAM for layers that are not on its accelerators.
         ram_of_checkpoints: Bytes of RAM for earlier states of its context.

@@ -9,6 +9,7 @@ from moorage.common.units import GIB
 from moorage.inventory.snapshot import Accelerator
 from moorage.placement.baseline.rooms import Groups, View
 from moorage.placement.baseline.terms import Terms
+from moorage.placement.explanation import first_names
 from moorage.placement.parallelism import multi_host_topology
 from moorage.placement.placement import BaselineCandidate, HostShare
 
@@ -206,9 +207,8 @@ class _Search:
             return [f"The largest combination has {gib(self.memory)}."]
         if not self.best:
             return []
-        names = [view.room.host for view in self.best]
-        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        text = f"The best combination is {', '.join(names[:3])}{more} with {gib(self.memory)}"
+        names = first_names([view.room.host for view in self.best])
+        text = f"The best combination is {names} with {gib(self.memory)}"
         unfit = f"; {self.unfit} other hosts of that size lack free accelerators"
         return [f"{text}{unfit if self.unfit else ''}."]
 
