@@ -3,8 +3,6 @@
 It proceeds step by step, because the header of each quantization must be read before its trial.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -62,11 +60,7 @@ Outcomes = Mapping[FileTrial, FileOutcome]
 
 
 class NoQuantizationFits(NoFit):
-    """No host can take any quantization; the placement is that of the smallest.
-
-    Args:
-        last: Why the smallest does not fit.
-    """
+    """No host can take any quantization; `last` and its placement are those of the smallest."""
 
     def __init__(self, last: NoFit, choice: FilesChoice) -> None:
         lines = [f"{one.name} ({human_bytes(one.bytes)}): {one.refusal}" for one in choice.verdicts]
@@ -92,10 +86,7 @@ def offer_of(found: Sequence[Quantization], spec: ModelSpec, fleet: FleetSnapsho
 
 
 def choose(offer: Offer, propose: Callable[[FileTrial], Placement | NoFit]) -> FilesChoice:
-    """Try one quantization after the other until the best is known.
-
-    Args:
-        propose: Places one trial; called only for trials that are needed.
+    """Try one quantization after the other, which `propose` places, until the best is known.
 
     Raises:
         NoQuantizationFits: With the reason for each.

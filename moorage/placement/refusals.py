@@ -27,11 +27,8 @@ def verdicts_of(
 ) -> tuple[Verdict, ...]:
     """One verdict for each host, in the order of the fleet.
 
-    Args:
-        views: The hosts, with the claims of the replicas placed before.
-        able: Hosts that passed the filters.
-        refused: Verdicts on the other hosts, by name.
-        scored: The candidates; a host in several gets the verdict of its best candidate.
+    The filters let the hosts in `able` pass, and gave their verdicts on the others, `refused`. A
+    host in several candidates gets the verdict of its best one.
     """
     verdicts = refused.copy()
     for one in scored:

@@ -94,12 +94,12 @@ def remedies(trial: Trial) -> tuple[str, ...]:
 def _room_on_disks(trial: Trial) -> Iterator[str]:
     """Try the hosts with enough room in their stores."""
     needed = int(trial.request.subject.disk_bytes * DISK_MARGIN)
-    rooms = {view.host.name: view.host.disk_free for view in trial.views}
-    full = {name for name, room in rooms.items() if room is not None and room < needed}
+    hosts = [view.host for view in trial.views]
+    full = {host.name for host in hosts if host.disk_free is not None and host.disk_free < needed}
     if not full:
         return
-    hosts = (view.host.model_copy(update={"disk_free": None}) for view in trial.views)
-    if seats := trial.seats(views=views_of(tuple(hosts))):
+    hosts = [host.model_copy(update={"disk_free": None}) for host in hosts]
+    if seats := trial.seats(views=views_of(hosts)):
         names = ", ".join(dict.fromkeys(seat.host for seat in seats if seat.host in full))
         yield (
             f"Make room in the store of {names} (`moorage models prune`), or set its `store` to a"
@@ -284,16 +284,11 @@ def _larger_accelerators(trial: Trial) -> Iterator[str]:
 
 def _largest(trial: Trial) -> dict[AcceleratorKind, HostView]:
     """For each kind that the engine can use and the user wants, the host with the most of it."""
-    request = trial.request
+    request, views = trial.request, trial.views
     types, wanted = request.engine.accelerator_types, request.spec.placement.accelerator_kinds
-    largest: dict[AcceleratorKind, HostView] = {}
-    for view in trial.views:
-        for kind, room in view.groups.items():
-            if kind.type not in types or not kind.is_one_of(wanted):
-                continue
-            if kind not in largest or len(room) > len(largest[kind].groups[kind]):
-                largest[kind] = view
-    return largest
+    kinds = dict.fromkeys(kind for view in views for kind in view.groups)
+    usable = (kind for kind in kinds if kind.type in types and kind.is_one_of(wanted))
+    return {kind: max(views, key=lambda view: len(view.groups.get(kind, ()))) for kind in usable}
 
 
 def _plentiful_counts(trial: Trial, view: HostView, kind: AcceleratorKind) -> list[int]:

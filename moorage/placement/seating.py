@@ -159,11 +159,7 @@ def _accelerators(
 def _of_few_groups(
     usable: Sequence[tuple[int, Accelerator]], count: int, links: Sequence[Sequence[int]]
 ) -> list[Accelerator]:
-    """The best accelerators of as few linked groups as possible.
-
-    Args:
-        usable: Accelerators with their ranks, the best first; a better one has a smaller rank.
-    """
+    """The best accelerators of as few linked groups as possible; the best have the least rank."""
     if count < 2 or not links:
         return [item for _, item in usable[:count]]
     groups: dict[int, list[tuple[int, Accelerator]]] = defaultdict(list)
