@@ -18,16 +18,11 @@ MOST_NAMED = 4
 class Verdict:
     """The verdict on one host.
 
-    Treat it as immutable: a frozen dataclass takes ten times as long to create.
+    Treat it as immutable: a frozen dataclass takes ten times as long to create. `note` to `held_by`
+    are those of a `Refusal`.
 
     Attributes:
         refusal: The named reason; None = the host could take the model.
-        note: Details that the numbers do not show.
-        needed: Bytes or cores needed of the scarce resource; 0 = no amount was compared.
-        available: Bytes or cores available of it; for accelerators, on the fullest of them.
-        count: Accelerators needed together; 0 = the verdict is not about accelerators.
-        there: Accelerators of that kind on the host.
-        held_by: Releases that hold the scarce resource.
         score: Out of 100, for a host that could take the model.
         points: Parts of the score, in the order of the placement's `terms`.
     """

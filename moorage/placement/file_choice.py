@@ -140,10 +140,8 @@ def choose(offer: Offer, propose: Callable[[FileTrial], Placement | NoFit]) -> F
             proposed = proposed or failure
             outcomes[trial] = FileOutcome(Fit.NOWHERE, failure.detail)
     choice = _decide(offer, outcomes)
-    if isinstance(proposed, NoFit) and not choice.pattern:
-        raise NoQuantizationFits(proposed, choice)
     if isinstance(proposed, Failure) and not choice.pattern:
-        raise proposed
+        raise NoQuantizationFits(proposed, choice) if isinstance(proposed, NoFit) else proposed
     return choice
 
 

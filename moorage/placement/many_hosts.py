@@ -180,15 +180,14 @@ def _candidate(
 class Depths:
     """Counts hosts by room: for each n, the room on the n-th emptiest accelerator of every host.
 
-    Each host is read once; each query is then a binary search.
+    Each host is read once; each query is then a binary search. `rooms` lists the room on the
+    accelerators of each host, largest first.
 
     Attributes:
         most: Accelerators of the largest host.
-        accelerators: Accelerators of all hosts.
     """
 
     def __init__(self, rooms: Sequence[Sequence[int]]) -> None:
-        """Take the room on the accelerators of each host, largest first."""
         self.most = max(map(len, rooms), default=0)
         self.accelerators = sum(map(len, rooms))
         self._columns = list(zip_longest(*rooms, fillvalue=-1))  # less than any room

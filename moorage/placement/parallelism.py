@@ -129,8 +129,7 @@ class Topology:
     """A layout that vLLM accepts.
 
     Attributes:
-        data: Data-parallel ranks of the group.
-        data_local: Ranks on each host, in host order.
+        data_local: Data-parallel ranks on each host, in host order.
         start_ranks: First rank on each host, in host order.
     """
 

@@ -192,7 +192,6 @@ class Placement(Value):
         shortage: The parts of the memory on the nearest miss; empty = it fits, or memory is not
             short.
         remedies: Changes that would make it fit, if it fits nowhere.
-        troubles: Survey errors by host.
         terms: Names of the terms in the scores of the verdicts.
         stop_first: Release that must stop before this one can start, and why; empty = none.
         moved: Why a restored release is not where it ran before; empty = it is there, or it is not

@@ -28,12 +28,10 @@ MOST_HOSTS = 64
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One replica to place.
+    """One replica to place; `joined_by` and `tensor_divisors` are those of its engine.
 
     Attributes:
         stated: The parallelism that the user's arguments state; None = they state none.
-        tensor_divisors: Sizes that have to divide the tensor-parallel size, by option.
-        joined_by: The mechanism that joins its hosts, if it spans several.
         ram_of_layers: Bytes of RAM for layers that are not on its accelerators.
         ram_of_checkpoints: Bytes of RAM for earlier states of its context.
         layers: Layers on its accelerators; 0 = all.

@@ -124,11 +124,10 @@ def on_cpu(request: Request, views: Sequence[HostView]) -> list[Candidate]:
     least, full = request.cpu_demand.least().bytes, request.cpu_demand.full().bytes
     candidates = []
     for view in views:
-        if view.groups or cpu_refusal(request, view, least):
-            continue
-        is_full = view.room.ram >= full
-        needed = full if is_full else view.room.ram
-        candidates.append(Candidate((view,), ([view.room.ram],), None, Split(), needed, is_full))
+        if not (view.groups or cpu_refusal(request, view, least)):
+            left = view.room.ram
+            one = Candidate((view,), ([left],), None, Split(), min(full, left), left >= full)
+            candidates.append(one)
     return candidates
 
 
@@ -187,7 +186,6 @@ def overcommitted(request: Request, views: Sequence[HostView]) -> list[Candidate
             own = tuple(there[view.host.name] for view in candidate.views)
             pairs = zip(own, candidate.rooms, strict=True)
             rooms = tuple(view.groups[kind][: len(room)] for view, room in pairs)
-            least = request.demand.least(kind, candidate.split)
-            needed = candidate.needed if isinstance(least, Refusal) else least.bytes
+            needed = _bytes(request.demand.least(kind, candidate.split), candidate.needed)
             found.append(Candidate(own, rooms, kind, candidate.split, needed, is_full=False))
     return found

@@ -32,8 +32,6 @@ class Room:
             so two types that share an index share its claims.
         ram: Bytes of RAM left.
         same: Replicas of the model that is being placed.
-        others: Replicas of other models.
-        releases: Releases that hold claims on the host.
     """
 
     host: str
