@@ -92,7 +92,6 @@ def remedies(trial: Trial) -> tuple[str, ...]:
 
 
 def _room_on_disks(trial: Trial) -> Iterator[str]:
-    """Try the hosts with enough room in their stores."""
     needed = int(trial.request.subject.disk_bytes * DISK_MARGIN)
     hosts = [view.host for view in trial.views]
     full = {host.name for host in hosts if host.disk_free is not None and host.disk_free < needed}
@@ -172,7 +171,6 @@ def _derived_sizes(trial: Trial) -> Iterator[str]:
 
 
 def _several_hosts(trial: Trial) -> Iterator[str]:
-    """Try one replica on several hosts, unless the user states how many."""
     request = trial.request
     joined = request.with_placement(across_hosts=True)
     stated = request.spans_hosts or request.spec.placement.hosts != "auto"
@@ -200,7 +198,6 @@ def _without_a_release(trial: Trial) -> Iterator[str]:
 
 
 def _smaller_extended_cache(trial: Trial) -> Iterator[str]:
-    """Try less RAM for the extended cache, then none."""
     cache = trial.request.spec.extended_kv_cache
     if cache is None:
         return
@@ -221,7 +218,6 @@ def _smaller_caches(cache: ExtendedCacheSpec) -> Iterator[tuple[str, ExtendedCac
 
 
 def _checkpoint(trial: Trial) -> Iterator[str]:
-    """Try a checkpoint with weights in fewer bits: an estimate."""
     profile = trial.request.profile
     if profile.quantization or profile.dtype not in FULL_WIDTH:
         return
@@ -234,7 +230,6 @@ def _checkpoint(trial: Trial) -> Iterator[str]:
 
 
 def _lighter(memory: Memory, share: float, query: MemoryQuery) -> Need | Refusal:
-    """The answer of a memory model, with lighter weights."""
     need = memory(query)
     if isinstance(need, Refusal):
         return need
