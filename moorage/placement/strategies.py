@@ -7,9 +7,8 @@ from dataclasses import replace
 from moorage.common.refusal import Refusal
 from moorage.placement.candidates import (
     Candidate,
-    Layout,
     cpu_refusal,
-    layouts_on_one_host,
+    splits_on_one_host,
     tightest,
     within_ram,
 )
@@ -54,17 +53,17 @@ def one_host(request: Request, views: Sequence[HostView]) -> list[Candidate]:
         for kind, room in view.groups.items():
             if len(room) > largest.get(kind, 0):
                 largest[kind] = len(room)
-    for layout in layouts_on_one_host(request, max(largest.values(), default=0)):
+    for count, split in splits_on_one_host(request, max(largest.values(), default=0)):
         bounds: dict[AcceleratorKind, tuple[int, int]] = {}
-        for kind in (kind for kind, most in largest.items() if layout.count <= most):
+        for kind in (kind for kind, most in largest.items() if count <= most):
             nowhere = kind.total + 1  # more than any accelerator of the kind has
-            least = full = _bytes(demand.least(kind, layout.split), nowhere)
+            least = full = _bytes(demand.least(kind, split), nowhere)
             if least < nowhere:
-                full = _bytes(demand.full(kind, layout.split), nowhere)
+                full = _bytes(demand.full(kind, split), nowhere)
             bounds[kind] = (least, full)
         # Read the hosts only if an empty accelerator would have room.
         possible = any(needed <= kind.total for kind, (needed, _) in bounds.items())
-        if possible and (candidates := _candidates(request, views, layout, bounds)):
+        if possible and (candidates := _candidates(request, views, count, split, bounds)):
             return candidates
     return []
 
@@ -76,10 +75,10 @@ def _bytes(allocation: Allocation | Refusal, nowhere: int) -> int:
 def _candidates(
     request: Request,
     views: Sequence[HostView],
-    layout: Layout,
+    count: int,
+    split: Split,
     bounds: dict[AcceleratorKind, tuple[int, int]],
 ) -> list[Candidate]:
-    count, split = layout.count, layout.split
     packs = request.spec.placement.strategy == Strategy.BINPACK
     extended = request.spec.extended_kv_cache is not None
     candidates = []
