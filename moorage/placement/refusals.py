@@ -168,7 +168,9 @@ def _measure(
         if least > view.room.ram:
             return Verdict.of(name, ram_refusal(view.host, least, view.room.ram))
     if extended or unified or len(shapes) > 1:
-        nearest, available = _nearest(request, view, kind, room, shapes)
+        lefts = [within_ram(request, view, kind, room[: one.count])[-1] for one in shapes]
+        pairs = zip(shapes, lefts, strict=True)
+        nearest, available = min(pairs, key=lambda pair: pair[0].needed - pair[1])
     if available < nearest.needed <= room[nearest.count - 1] and not unified:
         needed = request.ram_for(kind.type, nearest.needed * nearest.count)
         return Verdict.of(name, ram_refusal(view.host, needed, view.room.ram))
@@ -183,18 +185,6 @@ def _measure(
         len(room),
         holders(view.host, Resource.ACCELERATOR) if view.host.claims else (),
     )
-
-
-def _nearest(
-    request: Request, view: HostView, kind: AcceleratorKind, room: list[int], shapes: list[Shape]
-) -> tuple[Shape, int]:
-    """The shape that the host misses by the least, and the bytes available for it."""
-    nearest, available = shapes[0], 0
-    for shape in shapes:
-        left = within_ram(request, view, kind, room[: shape.count])[-1]
-        if shape is nearest or shape.needed - left < nearest.needed - available:
-            nearest, available = shape, left
-    return nearest, available
 
 
 def _joint_verdict(request: Request, view: HostView, placed: bool) -> Verdict:
