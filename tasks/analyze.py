@@ -14,8 +14,7 @@ from moorage.models.assets import Asset, assets_of
 from moorage.models.profile import ModelProfile, derive_profile
 from moorage.models.quantizations import FilesChoice, Quantization, quantizations
 from moorage.models.source import ResolvedModel, join_companions
-from moorage.placement.file_choice import choose, offer_of
-from moorage.placement.file_trial import FileTrial, in_whole
+from moorage.placement.file_choice import FileTrial, choose, in_whole, offer_of
 from moorage.placement.placement import Analyzed, Placed, Placement
 from moorage.placement.propose import NoFit, propose
 from moorage.reports.record import profile_document

@@ -138,7 +138,7 @@ def runs_by_minor_version(request: LaunchRequest) -> bool:
     image, seat = request.image, request.seat
     if image is None or seat.accelerator_type != CUDA:
         return False
-    host = hardware_of_seat(request.host, seat.accelerator_type, seat.accelerators).runtime
+    host = hardware_of_seat(request.host, seat.accelerator_type, seat.accelerators).chip.runtime
     tag = TAGGED.search(image.reference.rpartition("/")[2].partition(":")[2])
     built = image.runtime or (tag[1] if tag else "")
     if not built or not host:

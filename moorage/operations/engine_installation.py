@@ -12,6 +12,7 @@ from moorage.inventory.access import parse_access
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.placement import CPU
 from moorage.placement.runtime import Hardware, hardware_on, image_on
+from moorage.placement.view import Chip
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import ReleaseState
 from moorage.spec import EngineName, EngineSpec, ModelSpec, RuntimeName
@@ -68,8 +69,8 @@ def way_on(engine: Engine, host: HostSnapshot, spec: ModelSpec) -> tuple[Runtime
 
 
 def _hardware(engine: Engine, host: HostSnapshot) -> Hardware:
-    usable = (one for one in hardware_on(host) if one.type in engine.accelerator_types)
-    return next(usable, Hardware(host, CPU))
+    usable = (one for one in hardware_on(host) if one.chip.type in engine.accelerator_types)
+    return next(usable, Hardware(host, Chip(CPU)))
 
 
 def is_meant(found: str, wanted: str) -> bool:

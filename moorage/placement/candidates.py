@@ -46,23 +46,18 @@ class Candidate:
 MOST_ON_ONE_HOST = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """A number of accelerators on one host, and how the model is split over them."""
+def splits_on_one_host(request: Request, most: int) -> Iterator[tuple[int, Split]]:
+    """Numbers of accelerators on one host, the fewest first, each with the model's split over them.
 
-    count: int
-    split: Split
-
-
-def layouts_on_one_host(request: Request, most: int) -> Iterator[Layout]:
-    """Layouts on one host, the fewest accelerators first; the largest host has `most` of a kind."""
+    The largest host has `most` of a kind.
+    """
     counts: Iterable[int] = range(1, min(most, MOST_ON_ONE_HOST) + 1)
     if request.count is not None:
         # If the count is 0 but sizes are stated, the product of the sizes counts.
         counts = [request.count or (request.stated.world if request.stated else 0)]
     for count in counts:
         if split := request.stated_split or request.derived_split(count):
-            yield Layout(count, split)
+            yield count, split
 
 
 def within_ram(

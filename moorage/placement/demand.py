@@ -11,7 +11,7 @@ from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory.calibration import Measurement
 from moorage.memory.demand import MemoryModel
 from moorage.memory.kv import keeps_states
-from moorage.memory.need import CpuNeed, MemoryQuery, Need, largest
+from moorage.memory.need import STEPS, CpuNeed, MemoryQuery, Need, largest
 from moorage.memory.sizing import Sizeable
 from moorage.memory.static_part import (
     FRACTION,
@@ -35,9 +35,6 @@ from moorage.placement.memory import (
 )
 from moorage.placement.view import AcceleratorKind
 from moorage.spec import EngineName, ModelSpec, Policy
-
-GRAIN = 1000
-"""Steps of utilization: the engine gets it in thousandths."""
 
 MOST_REQUESTS = 1024
 """Most requests of a step to give recurrent states: vLLM's own default on large accelerators."""
@@ -103,11 +100,10 @@ class Demand:
         if isinstance(answer, Refusal):
             raise answer.with_traceback(None)  # the refusal is cached
         share = self.request.utilization or self.request.static_fraction
-        stated = answer.need.stated
-        if self.request.policy == Policy.WHOLE and not share and stated is None:
+        if not share and answer.need.stated is None:
+            if self.request.policy != Policy.WHOLE:
+                return answer
             answer = _enlarged(answer, kind.total, budget)
-        elif not share and stated is None:
-            return answer
         return self._with_states(kind, split, answer)
 
     def uneven(self, ranks: int) -> str:
@@ -122,11 +118,7 @@ class Demand:
         key = (kind, split, tokens)
         answer = self._answers.get(key)
         if answer is None:
-            try:
-                answer = self._allocate(*key)
-            except Refusal as refusal:
-                answer = refusal.with_traceback(None)
-            self._answers[key] = answer
+            answer = self._answers[key] = self._allocate(*key)
         return answer
 
     def _with_states(
@@ -161,20 +153,20 @@ class Demand:
             concurrency=self.request.concurrency,
         )
 
-    def _allocate(self, kind: AcceleratorKind, split: Split, tokens: int) -> Allocation:
+    def _allocate(self, kind: AcceleratorKind, split: Split, tokens: int) -> Allocation | Refusal:
         if uneven := self.uneven(split.tensor):
-            raise Refusal(Reason.PARALLELISM, uneven)
+            return Refusal(Reason.PARALLELISM, uneven)
         need = self.memory(self._query(kind, split, tokens))
         if isinstance(need, Refusal):
-            raise Refusal(Reason.ENGINE, need.note)
+            return Refusal(Reason.ENGINE, need.note)
         if obstacle := self._obstacle(need, kind.total):
-            raise Refusal(Reason.ENGINE, obstacle)
+            return Refusal(Reason.ENGINE, obstacle)
         return self._allocation_for(need, kind.total)
 
     def _obstacle(self, need: Need, total: int) -> str:
         """Why the claim or share that the user states is too small; empty = it suffices."""
         share, fraction = self.request.utilization, self.request.static_fraction
-        if need.stated is not None and (need.stated - need.outside) * GRAIN < total:
+        if need.stated is not None and (need.stated - need.outside) * STEPS < total:
             stated, outside = human_bytes(need.stated), human_bytes(need.outside)
             return f"memory.claim {stated} leaves the engine nothing: {outside} are outside of it"
         if share and need.inside > ceil(total * share):
@@ -183,7 +175,7 @@ class Demand:
                 f" {need.utilization(total):g}"
             )
         if fraction and least_static(need) > static_bytes(need, total, fraction):
-            least = ceil(least_static(need) * GRAIN / (total - before_loading(need))) / GRAIN
+            least = ceil(least_static(need) * STEPS / (total - before_loading(need))) / STEPS
             return f"{FRACTION} {fraction:g} is too small: {need.tokens} tokens take {least:g}"
         return ""
 
@@ -201,11 +193,11 @@ class Demand:
 def _enlarged(allocation: Allocation, total: int, budget: int) -> Allocation:
     """The allocation enlarged to the whole budget, which gives a larger cache than requested."""
     outside = allocation.need.outside
-    steps = (budget - outside) * GRAIN // total
+    steps = (budget - outside) * STEPS // total
     # The engine rounds up, and a floating-point share may be slightly too large.
-    while ceil(total * (steps / GRAIN)) + outside > budget:
+    while ceil(total * (steps / STEPS)) + outside > budget:
         steps -= 1
-    share = max(allocation.utilization, steps / GRAIN)
+    share = max(allocation.utilization, steps / STEPS)
     claim = max(allocation.bytes, ceil(total * share) + outside)
     return replace(allocation, bytes=claim, utilization=share)
 
@@ -231,6 +223,12 @@ class Subject:
     companion_bytes: int = 0
     adapter_bytes: int = 0
     measured: tuple[Measurement, ...] = ()
+
+    @property
+    def ram(self) -> int:
+        """Bytes of RAM that the spec reserves for each seat; 0 = it states none."""
+        stated = self.spec.placement.ram
+        return 0 if stated == "auto" else int(stated)
 
     def demand(self, engine: EngineTraits, fleet: FleetSnapshot | None) -> Demand:
         """The accelerator memory that it needs; the fleet may set a default version of the engine.
@@ -296,8 +294,7 @@ class CpuDemand:
     def __init__(self, subject: Subject, engine: EngineTraits, request: MemoryRequest) -> None:
         self._exact = subject.memory if engine.reserves_cache else None
         self._profile, self._engine, self._request = subject.profile, engine, request
-        ram = subject.spec.placement.ram
-        self._stated = 0 if ram == "auto" else int(ram)
+        self._stated = subject.ram
 
     def least(self, ranks: int = 1) -> CpuAllocation:
         """The smallest allocation on each of `ranks` hosts that serves the request."""

@@ -114,11 +114,7 @@ class EngineTraits(ABC):
 
     @abstractmethod
     def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
-        """Estimate the RAM for serving on CPU, and the KV cache within it.
-
-        Returns:
-            Bytes in all, and bytes of the cache; 0 = the engine decides about its cache.
-        """
+        """Estimated bytes of RAM on CPU, and of the KV cache in them; 0 = the engine decides."""
 
     def ram_on_accelerators(self, spec: ModelSpec, accelerator_type: str, claimed: int) -> int:
         """Bytes of RAM that the spec requests in addition to the accelerators of a seat."""

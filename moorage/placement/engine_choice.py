@@ -1,5 +1,8 @@
 """Chooses the engine if the spec says `auto`."""
 
+from contextlib import suppress
+from itertools import chain
+
 from moorage.common.refusal import Refusal
 from moorage.common.values import Origin
 from moorage.inventory.snapshot import FleetSnapshot
@@ -83,15 +86,10 @@ def _takes_sglang(
 
 def _can_be_started(engine: EngineTraits, spec: ModelSpec, fleet: FleetSnapshot) -> bool:
     """Whether an engine can be started on accelerators of at least one reachable host."""
-    for host in fleet.hosts:
-        if host.unreachable:
-            continue
-        for hardware in hardware_on(host):
-            if hardware.type not in engine.accelerator_types:
-                continue
-            try:
+    reachable = (host for host in fleet.hosts if not host.unreachable)
+    for hardware in chain.from_iterable(map(hardware_on, reachable)):
+        if hardware.chip.type in engine.accelerator_types:
+            with suppress(Refusal):
                 choose_runtime(spec, engine, hardware)
-            except Refusal:
-                continue
-            return True
+                return True
     return False

@@ -1,6 +1,7 @@
 """The versions of an engine that may run on the hosts of a fleet, by accelerator type."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 
 from moorage.common.failures import Failure
 from moorage.common.refusal import Refusal
@@ -25,32 +26,12 @@ def engine_versions(
 ) -> Mapping[str, Versions]:
     """The versions that would run, by accelerator type; types without any are left out."""
     found: dict[str, dict[str, None]] = {}
-    for hardware in _unlike(engine, fleet):
-        try:
+    every = (hardware for host in fleet.hosts for hardware in hardware_on(host)) if fleet else ()
+    for hardware in {alike(*one): one for one in every}.values():
+        with suppress(Refusal, Failure):
             version = _version_on(spec, engine, hardware)
-        except (Refusal, Failure):
-            continue
-        found.setdefault(hardware.type, {})[version] = None
+            found.setdefault(hardware.chip.type, {})[version] = None
     return {kind: tuple(versions) for kind, versions in found.items()}
-
-
-def _unlike(engine: EngineTraits, fleet: FleetSnapshot | None) -> Iterator[Hardware]:
-    """The hardware of one host of each group with equal runtimes, driver and so on.
-
-    The fleet's configuration of an engine is the same for all of its hosts.
-    """
-    alikes, seen = set(), set()
-    for host in fleet.hosts if fleet else ():
-        for hardware in hardware_on(host):
-            key = alike(hardware.host, hardware.chip)
-            if key in alikes:  # reading a catalogue is slow
-                continue
-            alikes.add(key)
-            program = host.program(engine.name)
-            shared = (host.runtimes, host.architecture, program, host.catalogue)
-            if (unlike := (*hardware[1:], shared)) not in seen:
-                seen.add(unlike)
-                yield hardware
 
 
 def _version_on(spec: ModelSpec, engine: EngineTraits, hardware: Hardware) -> str:

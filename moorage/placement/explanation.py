@@ -18,16 +18,11 @@ MOST_NAMED = 4
 class Verdict:
     """The verdict on one host.
 
-    Treat it as immutable: a frozen dataclass takes ten times as long to create.
+    Treat it as immutable: a frozen dataclass takes ten times as long to create. `note` to `held_by`
+    are those of a `Refusal`.
 
     Attributes:
         refusal: The named reason; None = the host could take the model.
-        note: Details that the numbers do not show.
-        needed: Bytes or cores needed of the scarce resource; 0 = no amount was compared.
-        available: Bytes or cores available of it; for accelerators, on the fullest of them.
-        count: Accelerators needed together; 0 = the verdict is not about accelerators.
-        there: Accelerators of that kind on the host.
-        held_by: Releases that hold the scarce resource.
         score: Out of 100, for a host that could take the model.
         points: Parts of the score, in the order of the placement's `terms`.
     """
@@ -56,9 +51,7 @@ class Verdict:
         if self.refusal is None and (self.needed or self.score or self.points):
             last = f"score {self.score:.1f}"
         elif self.refusal and self.held_by:
-            more = len(self.held_by) - MOST_NAMED
-            names = ", ".join(self.held_by[:MOST_NAMED])
-            last = f"held by {names}{f' and {more} more' if more > 0 else ''}"
+            last = f"held by {first_names(self.held_by, MOST_NAMED)}"
         return "; ".join(filter(None, (self._numbers(), self.note, last)))
 
     def _numbers(self) -> str:
@@ -106,6 +99,12 @@ def troubles(hosts: Iterable[HostSnapshot]) -> tuple[str, ...]:
     return tuple(_cut([f"{host.name}: {trouble}" for host in hosts for trouble in host.troubles]))
 
 
+def first_names(names: Sequence[str], most: int = 3) -> str:
+    """The first of some names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def rows(
     verdicts: Sequence[Verdict], terms: Sequence[str], chosen: Collection[str]
 ) -> list[tuple[str, str, str]]:
@@ -140,7 +139,7 @@ def _grouped(verdicts: Sequence[Verdict]) -> list[tuple[str, str, str]]:
         key = (one.refusal, one.note, one.held_by, *numbers)
         alike.setdefault(key, []).append(one)
     return [
-        (_names([one.host for one in group]), group[0].refusal or "fits", group[0].detail)
+        (first_names([one.host for one in group]), group[0].refusal or "fits", group[0].detail)
         for group in alike.values()
     ]
 
@@ -165,8 +164,3 @@ def _parts(verdict: Verdict, terms: Sequence[str]) -> str:
 
 def _miss(verdict: Verdict) -> tuple[bool, int]:
     return (not verdict.needed, verdict.needed - verdict.available)
-
-
-def _names(hosts: Sequence[str]) -> str:
-    more = f" and {len(hosts) - 3} more" if len(hosts) > 3 else ""
-    return ", ".join(hosts[:3]) + more

@@ -3,26 +3,53 @@
 It proceeds step by step, because the header of each quantization must be read before its trial.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from moorage.common.failures import Cause, Failure
+from moorage.common.refusal import Reason
 from moorage.common.units import human_bytes
+from moorage.common.values import Value
 from moorage.inventory.claims import Capacity, Resource
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.models.quantizations import FilesChoice, FileVerdict, Quantization
 from moorage.models.weights import LONGEST_HEADERS
-from moorage.placement.file_trial import FileOutcome, FileTrial, Fit, outcome_of, within_limits
-from moorage.placement.placement import Placement
+from moorage.placement.explanation import Verdict, explain, nearest_miss
+from moorage.placement.placement import Placement, Seat
 from moorage.placement.propose import NoFit
 from moorage.spec import ModelSpec
 
 MOST_TRIED = 12
 """Most quantizations to read, besides the smallest: a header may take `LONGEST_HEADERS` bytes."""
+
+REMEDY = "Raise `memory.claim` or `placement.ram`, or leave it out: then it is predicted."
+
+
+class Fit(StrEnum):
+    """Where a quantization fits."""
+
+    ACCELERATORS = "whole on accelerators"
+    RAM = "whole in RAM"
+    PARTLY = "with layers in RAM"
+    NOWHERE = "nowhere"
+
+
+class FileTrial(Value):
+    """One quantization to place: whole, or also with offload and overcommitment if allowed."""
+
+    quantization: Quantization
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class FileOutcome:
+    """The outcome of a trial; `reason` says why it fits nowhere."""
+
+    fit: Fit
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +74,8 @@ class Offer:
     @property
     def tried(self) -> tuple[FileTrial, ...]:
         """Trials of whole candidates, in order, until one fits."""
-        return tuple(map(_whole_trial, filter(self.may_fit, self.candidates)))[:MOST_TRIED]
+        possible = tuple(filter(self.may_fit, self.candidates))[:MOST_TRIED]
+        return tuple(FileTrial(quantization=one) for one in possible)
 
     def may_fit(self, one: Quantization) -> bool:
         """Whether its file size does not rule out that it fits whole."""
@@ -61,11 +89,7 @@ Outcomes = Mapping[FileTrial, FileOutcome]
 
 
 class NoQuantizationFits(NoFit):
-    """No host can take any quantization; the placement is that of the smallest.
-
-    Args:
-        last: Why the smallest does not fit.
-    """
+    """No host can take any quantization; `last` and its placement are those of the smallest."""
 
     def __init__(self, last: NoFit, choice: FilesChoice) -> None:
         lines = [f"{one.name} ({human_bytes(one.bytes)}): {one.refusal}" for one in choice.verdicts]
@@ -90,11 +114,15 @@ def offer_of(found: Sequence[Quantization], spec: ModelSpec, fleet: FleetSnapsho
     )
 
 
-def choose(offer: Offer, propose: Callable[[FileTrial], Placement | NoFit]) -> FilesChoice:
-    """Try one quantization after the other until the best is known.
+def in_whole(spec: ModelSpec) -> ModelSpec:
+    """The spec with partial offload and overcommitment forbidden."""
+    changes = {"partial_offload": False, "overcommit": False}
+    placement = spec.placement.model_copy(update=changes)
+    return spec.model_copy(update={"placement": placement})
 
-    Args:
-        propose: Places one trial; called only for trials that are needed.
+
+def choose(offer: Offer, propose: Callable[[FileTrial], Placement | NoFit]) -> FilesChoice:
+    """Try one quantization after the other, which `propose` places, until the best is known.
 
     Raises:
         NoQuantizationFits: With the reason for each.
@@ -104,18 +132,16 @@ def choose(offer: Offer, propose: Callable[[FileTrial], Placement | NoFit]) -> F
     proposed: Placement | Failure | None = None
     while trial := _next_trial(offer, outcomes):
         try:
-            proposed = within_limits(propose(trial))
-            outcomes[trial] = outcome_of(proposed)
+            proposed = _within_limits(propose(trial))
+            outcomes[trial] = _outcome_of(proposed)
         except Failure as failure:
             if failure.cause not in UNREADABLE:
                 raise
             proposed = proposed or failure
             outcomes[trial] = FileOutcome(Fit.NOWHERE, failure.detail)
     choice = _decide(offer, outcomes)
-    if isinstance(proposed, NoFit) and not choice.pattern:
-        raise NoQuantizationFits(proposed, choice)
     if isinstance(proposed, Failure) and not choice.pattern:
-        raise proposed
+        raise NoQuantizationFits(proposed, choice) if isinstance(proposed, NoFit) else proposed
     return choice
 
 
@@ -136,6 +162,53 @@ def _next_trial(offer: Offer, outcomes: Outcomes) -> FileTrial | None:
         return left
     last = _last(offer)
     return None if Fit.RAM in fits or last in outcomes else last
+
+
+def _within_limits(proposed: Placement | NoFit) -> Placement | NoFit:
+    """The proposal, or `NoFit` if it needs more memory than the spec states.
+
+    Elsewhere a stated claim is trusted; for a choice among several files it is a limit.
+    """
+    if isinstance(proposed, NoFit):
+        return proposed
+    short = {seat.host: verdict for seat in proposed.seats if (verdict := _shortage(seat))}
+    if not short:
+        return proposed
+    refused = {
+        "seats": (),
+        "verdicts": tuple(short.get(one.host, one) for one in proposed.verdicts),
+        "remedies": (REMEDY,),
+    }
+    return NoFit(Cause.NO_FIT, proposed.model_copy(update=refused))
+
+
+def _shortage(seat: Seat) -> Verdict | None:
+    """The verdict on a seat that needs more than the spec states; None = it does not."""
+    need, ram = seat.need, seat.cpu_need
+    if need and need.stated is not None and need.stated < need.inside + need.outside:
+        return Verdict(
+            seat.host,
+            Reason.ACCELERATOR_MEMORY,
+            "memory.claim states no more",
+            needed=need.inside + need.outside,
+            available=need.stated,
+            count=len(seat.accelerators),
+        )
+    if ram and seat.ram_bytes < ram.ram:
+        note = "placement.ram states no more"
+        return Verdict(seat.host, Reason.RAM, note, needed=ram.ram, available=seat.ram_bytes)
+    return None
+
+
+def _outcome_of(proposed: Placement | NoFit) -> FileOutcome:
+    """The outcome of a trial, from its proposed placement."""
+    if isinstance(proposed, NoFit):
+        verdicts = proposed.placement.verdicts
+        return FileOutcome(Fit.NOWHERE, nearest_miss(verdicts) or explain(verdicts))
+    if any(seat.layers for seat in proposed.seats):
+        return FileOutcome(Fit.PARTLY)
+    whole = all(seat.accelerators for seat in proposed.seats)
+    return FileOutcome(Fit.ACCELERATORS if whole else Fit.RAM)
 
 
 def _decide(offer: Offer, outcomes: Outcomes) -> FilesChoice:
@@ -171,12 +244,13 @@ def _chosen(offer: Offer, outcomes: Outcomes) -> FileTrial | None:
 def _refusal(one: Quantization, offer: Offer, outcomes: Outcomes) -> str:
     if one not in offer.candidates:
         return f"not quantized ({one.bits} bits a weight): taken by its name only"
-    for trial in (_whole_trial(one), _last(offer)):
+    whole = FileTrial(quantization=one)
+    for trial in (whole, _last(offer)):
         if (outcome := outcomes.get(trial)) and trial.quantization == one:
             return outcome.reason or f"it fits {outcome.fit} only"
     if not offer.may_fit(one):
         return f"no host has more than {human_bytes(offer.most or 0)} for its weights"
-    if _whole_trial(one) in offer.tried:
+    if whole in offer.tried:
         return "smaller than the chosen one"
     return f"not tried: only {MOST_TRIED} are, and the smallest"
 
@@ -184,7 +258,3 @@ def _refusal(one: Quantization, offer: Offer, outcomes: Outcomes) -> str:
 def _last(offer: Offer) -> FileTrial:
     """The last resort: the smallest, with everything that the spec allows."""
     return FileTrial(quantization=offer.candidates[-1], whole=False)
-
-
-def _whole_trial(one: Quantization) -> FileTrial:
-    return FileTrial(quantization=one)

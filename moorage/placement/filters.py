@@ -103,11 +103,10 @@ class Filters:
         return view
 
     def _is_selected(self, view: HostView) -> HostView:
+        self._is_named(view)
         wanted = self._request.listed_accelerators
-        hosts = sorted({host for _, host, _ in wanted})
+        hosts = {host for _, host, _ in wanted}
         own = {(kind, index) for kind, host, index in wanted if host == view.host.name}
-        if not own:
-            raise Refusal(Reason.NOT_SELECTED, f"the spec selects {', '.join(hosts)}")
         shared = self._request.spec.placement.accelerators_per_replica is not None
         if len(hosts) > 1 and not (self._request.spans_hosts or shared):
             raise Refusal(Reason.ONE_HOST_ONLY, f"accelerators of {len(hosts)} hosts are selected")
@@ -179,11 +178,11 @@ class Filters:
         key = alike(host, chip)  # the views keep the hosts alive, so ids in the key stay valid
         obstacle = self._obstacles.get(key)
         if obstacle is None:
-            obstacle = self._obstacles[key] = self._find_obstacle(Hardware(host, *chip))
+            obstacle = self._obstacles[key] = self._find_obstacle(Hardware(host, chip))
         return obstacle
 
     def _find_obstacle(self, hardware: Hardware) -> str:
-        engine, kind = self._request.engine, hardware.type
+        engine, kind = self._request.engine, hardware.chip.type
         if kind != CPU and kind not in engine.accelerator_types:
             return f"{engine.name} does not support {kind}"
         try:
@@ -197,7 +196,7 @@ class Filters:
         request, other = self._request, self._request.shares_image_with
         if not other or can_share_image(request.spec, request.engine, other, hardware):
             return ""
-        kind, variant = image_variant(other)
+        kind, variant = image_variant(other.chip)
         return f"all replicas start from one image, which is for {variant or kind}"
 
     def _has_a_port(self, view: HostView) -> HostView:
@@ -234,8 +233,8 @@ class Filters:
         return view
 
     def _has_the_ram(self, view: HostView) -> HostView:
-        if self._request.ram > view.room.ram:
-            raise ram_refusal(view.host, self._request.ram, view.room.ram)
+        if (needed := self._request.subject.ram) > view.room.ram:
+            raise ram_refusal(view.host, needed, view.room.ram)
         return view
 
     def _has_the_ram_with_it(self, view: HostView) -> HostView:

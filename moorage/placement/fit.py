@@ -174,11 +174,8 @@ def misfits(
 
 def allocatable_memory(host: HostSnapshot, index: int) -> int:
     """Bytes of an accelerator that can still be claimed."""
-    room = room_of(host)
-    for item, left in zip(host.accelerators, room.memory, strict=True):
-        if item.index == index:
-            return left
-    return 0
+    pairs = zip(host.accelerators, room_of(host).memory, strict=True)
+    return next((left for item, left in pairs if item.index == index), 0)
 
 
 def free_ports(host: HostSnapshot, count: int, taken: Sequence[int] = ()) -> list[int]:

@@ -24,9 +24,6 @@ USES = {
 }
 """Uses of a leader's ports."""
 
-DERIVED = {"master", "derived"}
-"""Fields of the links that hold the ports that an engine derives."""
-
 
 def join_refusal(request: Request, host: HostSnapshot) -> Refusal | None:
     """Why a host cannot join or lead a replica over several hosts; None = it can do both."""
@@ -132,7 +129,8 @@ def _linked(
     request: Request, seat: Seat, at: int, host: HostSnapshot, meeting: Links | None
 ) -> dict[str, object]:
     ray = host.ray_range if request.joined_by == Distributed.RAY else None
-    shared, held = (meeting.model_dump(include=DERIVED), meeting.ports) if meeting else ({}, ())
+    shared = meeting.model_dump(include={"master", "derived"}) if meeting else {}
+    held = meeting.ports if meeting else ()
     if at:
         (own,) = free_ports(host, 1, taken=held)
         links = Links(**{**shared, "own": own, "ray": ray})

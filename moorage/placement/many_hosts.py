@@ -85,9 +85,7 @@ def _even(
             continue
         full = request.demand.full(kind, split)
         for allocation, is_full in ((full, True), (least, False)):
-            if isinstance(allocation, Refusal) or allocation.bytes > kind.total:
-                continue
-            if depths.hosts(count, allocation.bytes) < hosts:
+            if isinstance(allocation, Refusal) or depths.hosts(count, allocation.bytes) < hosts:
                 continue
             packs = is_full and request.spec.placement.strategy == Strategy.BINPACK
             able = [*_able(request, kind, parts, count, allocation.bytes, packs)]
@@ -179,25 +177,20 @@ def _candidate(
     return Candidate(views, rooms, kind, split, allocation.bytes, is_full)
 
 
-ABSENT = -1
-"""Room recorded for an accelerator that a host does not have."""
-
-
 class Depths:
     """Counts hosts by room: for each n, the room on the n-th emptiest accelerator of every host.
 
-    Each host is read once; each query is then a binary search.
+    Each host is read once; each query is then a binary search. `rooms` lists the room on the
+    accelerators of each host, largest first.
 
     Attributes:
         most: Accelerators of the largest host.
-        accelerators: Accelerators of all hosts.
     """
 
     def __init__(self, rooms: Sequence[Sequence[int]]) -> None:
-        """Take the room on the accelerators of each host, largest first."""
         self.most = max(map(len, rooms), default=0)
         self.accelerators = sum(map(len, rooms))
-        self._columns = list(zip_longest(*rooms, fillvalue=ABSENT))
+        self._columns = list(zip_longest(*rooms, fillvalue=-1))  # less than any room
         self._sorted: dict[int, list[int]] = {}
 
     def hosts(self, count: int, needed: int) -> int:
@@ -240,8 +233,7 @@ def shares(world: int, able: Sequence[int], hosts: int) -> list[int]:
 
 
 def _worlds(request: Request, there: int) -> Iterable[int]:
-    stated = request.stated
-    if stated:
+    if stated := request.stated:
         return [stated.world] if stated.pipeline == stated.world else []
     if request.count is not None:
         return [request.count]

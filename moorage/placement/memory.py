@@ -120,7 +120,6 @@ class CalibratedMemory:
 
     Attributes:
         arguments: Engine arguments: those that fields of the spec add, then the user's own.
-        measured: Measurements of this architecture, the newest first.
     """
 
     exact: Memory

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import accumulate, repeat
+from itertools import accumulate
 from math import gcd, prod
-from operator import floordiv
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Reason, Refusal
@@ -113,13 +112,9 @@ class Shape(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ParallelSizes:
-    """Sizes that the user demands; None = to be derived.
+    """Sizes that the user demands, as `SIZES` names them.
 
-    Attributes:
-        pipeline: `--pipeline-parallel-size`; 1 when open.
-        prefill_context: `--prefill-context-parallel-size`; 1 when open.
-        data: `--data-parallel-size`, ranks of the whole group.
-        data_local: `--data-parallel-size-local`, ranks on each host.
+    None = to be derived; for `pipeline` and `prefill_context` 1.
     """
 
     tensor: int | None = None
@@ -134,8 +129,7 @@ class Topology:
     """A layout that vLLM accepts.
 
     Attributes:
-        data: Data-parallel ranks of the group.
-        data_local: Ranks on each host, in host order.
+        data_local: Data-parallel ranks on each host, in host order.
         start_ranks: First rank on each host, in host order.
     """
 
@@ -184,7 +178,7 @@ def _tensor_size(accelerators: Sequence[int], sizes: ParallelSizes) -> int:
 def _ranks_in_hosts(
     accelerators: Sequence[int], sizes: ParallelSizes, tensor: int, rank: int
 ) -> Topology:
-    local = tuple(map(floordiv, accelerators, repeat(rank)))
+    local = tuple(number // rank for number in accelerators)
     ranks = sum(local)
     _require_data(sizes, ranks)
     if sizes.data_local is not None and set(local) != {sizes.data_local}:

@@ -113,7 +113,7 @@ class Seat(Value):
         host, devices = self.host, self.devices or ("",) * len(self.accelerators)
         memory = zip(self.accelerators, self.accelerator_bytes, devices, strict=True)
         ports = (self.port, *self.services.values()) if self.port else ()
-        links = self.links.ports if self.links else ()
+        links = [one for one in (self.links.ports if self.links else ()) if one != self.port]
         others = ((Resource.RAM, self.ram_bytes), (Resource.CORES, self.cores))
         return (
             *(
@@ -122,11 +122,7 @@ class Seat(Value):
             ),
             *(Claim(host, resource, amount) for resource, amount in others if amount),
             *(Claim(host, Resource.PORT, 1, port) for port in ports),
-            *(
-                Claim(host, Resource.PORT, 1, port, links=True)
-                for port in links
-                if port != self.port
-            ),
+            *(Claim(host, Resource.PORT, 1, port, links=True) for port in links),
         )
 
 
@@ -196,7 +192,6 @@ class Placement(Value):
         shortage: The parts of the memory on the nearest miss; empty = it fits, or memory is not
             short.
         remedies: Changes that would make it fit, if it fits nowhere.
-        troubles: Survey errors by host.
         terms: Names of the terms in the scores of the verdicts.
         stop_first: Release that must stop before this one can start, and why; empty = none.
         moved: Why a restored release is not where it ran before; empty = it is there, or it is not

@@ -39,6 +39,9 @@ from moorage.spec import RuntimeName
 Judge = Callable[[], tuple[Verdict, ...]]
 """Makes the verdict on every host; lazy, because only the last replica's verdicts are shown."""
 
+Attempt = tuple[tuple[Seat, ...], Judge, Ranking | None]
+"""Seats (none = no fit), verdicts, and the ranking by the policy `baseline`, else None."""
+
 
 class NoFit(Failure):
     """No host can take the model, as the placement says; `others` are more attempts that failed."""
@@ -137,21 +140,18 @@ def _place_in_turn(
     return alongside
 
 
-def _place_replicas(
-    request: Request, views: Sequence[HostView]
-) -> tuple[tuple[Seat, ...], Judge, Ranking | None]:
-    """Seats for all replicas or none, the verdicts for the last replica tried, and the ranking.
+def _place_replicas(request: Request, views: Sequence[HostView]) -> Attempt:
+    """Place all replicas or none: verdicts for the last one tried, ranking for the first one.
 
     All replicas start from one image, so all hardware for which images differ gets its turn if what
-    suits the first replica best has no room for the others. The ranking is the policy
-    `baseline`'s for the first replica; None under other policies.
+    suits the first replica best has no room for the others.
     """
     found = _place_alike(request, views)
     if found[0] or request.spec.replicas == 1:
         return found
     able = filter_hosts(request, views)[0]
     every = (hardware_of(view, kind) for view in able for kind in view.groups or [None])
-    there = {image_variant(hardware): hardware for hardware in every}
+    there = {image_variant(hardware.chip): hardware for hardware in every}
     if len(there) == 1:
         return found
     for hardware in there.values():
@@ -161,10 +161,8 @@ def _place_replicas(
     return found
 
 
-def _place_alike(
-    request: Request, views: Sequence[HostView]
-) -> tuple[tuple[Seat, ...], Judge, Ranking | None]:
-    """Seats for all replicas or none, on the type of accelerator that suits the first one best."""
+def _place_alike(request: Request, views: Sequence[HostView]) -> Attempt:
+    """Place all replicas or none, on the type of accelerator that suits the first one best."""
     seats: list[Seat] = []
     taken: tuple[Seat, ...] = ()
     judge: Judge = tuple
@@ -190,9 +188,7 @@ def _with_image_of(seat: Seat, request: Request, views: Sequence[HostView]) -> R
     return replace(request, shares_image_with=hardware)
 
 
-def _place_replica(
-    request: Request, views: Sequence[HostView], replica: int
-) -> tuple[tuple[Seat, ...], Judge, Ranking | None]:
+def _place_replica(request: Request, views: Sequence[HostView], replica: int) -> Attempt:
     """Filter the hosts, try the strategies in order, score their candidates and take the best."""
     able, refused = filter_hosts(request, views)
     if by_baseline_rules(request.spec):

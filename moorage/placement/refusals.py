@@ -7,9 +7,8 @@ from moorage.common.refusal import Reason, Refusal
 from moorage.inventory.claims import Resource
 from moorage.placement.candidates import (
     Candidate,
-    Layout,
     cpu_refusal,
-    layouts_on_one_host,
+    splits_on_one_host,
     within_ram,
 )
 from moorage.placement.explanation import Verdict
@@ -27,11 +26,8 @@ def verdicts_of(
 ) -> tuple[Verdict, ...]:
     """One verdict for each host, in the order of the fleet.
 
-    Args:
-        views: The hosts, with the claims of the replicas placed before.
-        able: Hosts that passed the filters.
-        refused: Verdicts on the other hosts, by name.
-        scored: The candidates; a host in several gets the verdict of its best candidate.
+    The filters let the hosts in `able` pass, and gave their verdicts on the others, `refused`. A
+    host in several candidates gets the verdict of its best one.
     """
     verdicts = refused.copy()
     for one in scored:
@@ -111,27 +107,27 @@ def _shapes(
     Hosts with at least as many accelerators as the candidate takes are measured against its shape.
     """
     demand, full = request.demand, False
-    layouts = [one for one in layouts_on_one_host(request, there) if one.count <= there]
+    splits = [one for one in splits_on_one_host(request, there) if one[0] <= there]
     if taken and len(taken.rooms[0]) <= there:
-        layouts, full = [Layout(len(taken.rooms[0]), taken.split)], taken.is_full
-    if not layouts:
+        splits, full = [(len(taken.rooms[0]), taken.split)], taken.is_full
+    if not splits:
         wanted = request.count or request.tensor_step
         note = f"{wanted} accelerators requested, {there} x {kind} there"
         return Refusal(Reason.NO_ACCELERATOR, note, count=wanted, there=there)
     possible = []
-    refused: list[tuple[Layout, Refusal]] = []
-    for layout in reversed(layouts):
-        allocation = (demand.full if full else demand.least)(kind, layout.split)
+    refused: list[tuple[int, Refusal]] = []
+    for count, split in reversed(splits):
+        allocation = (demand.full if full else demand.least)(kind, split)
         if isinstance(allocation, Refusal):
-            refused.append((layout, allocation))
+            refused.append((count, allocation))
         else:
             obstacle = refused[0][1].note if refused and allocation.bytes > kind.total else ""
-            possible.append(Shape(layout.count, allocation.bytes, obstacle))
+            possible.append(Shape(count, allocation.bytes, obstacle))
     if not possible:
         # Report the smallest shape that divides the heads, else the largest shape.
         divided = [pair for pair in refused if pair[1].reason is not Reason.PARALLELISM]
-        layout, refusal = divided[-1] if divided else refused[0]
-        return Refusal(refusal.reason, refusal.note, count=layout.count)
+        count, refusal = divided[-1] if divided else refused[0]
+        return Refusal(refusal.reason, refusal.note, count=count)
     # Drop shapes that hosts always miss by more than another shape, whatever room they have.
     worst = min(shape.needed for shape in possible)
     return [one for one in reversed(possible) if one.needed - kind.total <= worst]
@@ -172,7 +168,9 @@ def _measure(
         if least > view.room.ram:
             return Verdict.of(name, ram_refusal(view.host, least, view.room.ram))
     if extended or unified or len(shapes) > 1:
-        nearest, available = _nearest(request, view, kind, room, shapes)
+        lefts = [within_ram(request, view, kind, room[: one.count])[-1] for one in shapes]
+        pairs = zip(shapes, lefts, strict=True)
+        nearest, available = min(pairs, key=lambda pair: pair[0].needed - pair[1])
     if available < nearest.needed <= room[nearest.count - 1] and not unified:
         needed = request.ram_for(kind.type, nearest.needed * nearest.count)
         return Verdict.of(name, ram_refusal(view.host, needed, view.room.ram))
@@ -187,18 +185,6 @@ def _measure(
         len(room),
         holders(view.host, Resource.ACCELERATOR) if view.host.claims else (),
     )
-
-
-def _nearest(
-    request: Request, view: HostView, kind: AcceleratorKind, room: list[int], shapes: list[Shape]
-) -> tuple[Shape, int]:
-    """The shape that the host misses by the least, and the bytes available for it."""
-    nearest, available = shapes[0], 0
-    for shape in shapes:
-        left = within_ram(request, view, kind, room[: shape.count])[-1]
-        if shape is nearest or shape.needed - left < nearest.needed - available:
-            nearest, available = shape, left
-    return nearest, available
 
 
 def _joint_verdict(request: Request, view: HostView, placed: bool) -> Verdict:

@@ -92,14 +92,13 @@ def remedies(trial: Trial) -> tuple[str, ...]:
 
 
 def _room_on_disks(trial: Trial) -> Iterator[str]:
-    """Try the hosts with enough room in their stores."""
     needed = int(trial.request.subject.disk_bytes * DISK_MARGIN)
-    rooms = {view.host.name: view.host.disk_free for view in trial.views}
-    full = {name for name, room in rooms.items() if room is not None and room < needed}
+    hosts = [view.host for view in trial.views]
+    full = {host.name for host in hosts if host.disk_free is not None and host.disk_free < needed}
     if not full:
         return
-    hosts = (view.host.model_copy(update={"disk_free": None}) for view in trial.views)
-    if seats := trial.seats(views=views_of(tuple(hosts))):
+    hosts = [host.model_copy(update={"disk_free": None}) for host in hosts]
+    if seats := trial.seats(views=views_of(hosts)):
         names = ", ".join(dict.fromkeys(seat.host for seat in seats if seat.host in full))
         yield (
             f"Make room in the store of {names} (`moorage models prune`), or set its `store` to a"
@@ -172,7 +171,6 @@ def _derived_sizes(trial: Trial) -> Iterator[str]:
 
 
 def _several_hosts(trial: Trial) -> Iterator[str]:
-    """Try one replica on several hosts, unless the user states how many."""
     request = trial.request
     joined = request.with_placement(across_hosts=True)
     stated = request.spans_hosts or request.spec.placement.hosts != "auto"
@@ -200,7 +198,6 @@ def _without_a_release(trial: Trial) -> Iterator[str]:
 
 
 def _smaller_extended_cache(trial: Trial) -> Iterator[str]:
-    """Try less RAM for the extended cache, then none."""
     cache = trial.request.spec.extended_kv_cache
     if cache is None:
         return
@@ -221,7 +218,6 @@ def _smaller_caches(cache: ExtendedCacheSpec) -> Iterator[tuple[str, ExtendedCac
 
 
 def _checkpoint(trial: Trial) -> Iterator[str]:
-    """Try a checkpoint with weights in fewer bits: an estimate."""
     profile = trial.request.profile
     if profile.quantization or profile.dtype not in FULL_WIDTH:
         return
@@ -234,7 +230,6 @@ def _checkpoint(trial: Trial) -> Iterator[str]:
 
 
 def _lighter(memory: Memory, share: float, query: MemoryQuery) -> Need | Refusal:
-    """The answer of a memory model, with lighter weights."""
     need = memory(query)
     if isinstance(need, Refusal):
         return need
@@ -284,16 +279,11 @@ def _larger_accelerators(trial: Trial) -> Iterator[str]:
 
 def _largest(trial: Trial) -> dict[AcceleratorKind, HostView]:
     """For each kind that the engine can use and the user wants, the host with the most of it."""
-    request = trial.request
+    request, views = trial.request, trial.views
     types, wanted = request.engine.accelerator_types, request.spec.placement.accelerator_kinds
-    largest: dict[AcceleratorKind, HostView] = {}
-    for view in trial.views:
-        for kind, room in view.groups.items():
-            if kind.type not in types or not kind.is_one_of(wanted):
-                continue
-            if kind not in largest or len(room) > len(largest[kind].groups[kind]):
-                largest[kind] = view
-    return largest
+    kinds = dict.fromkeys(kind for view in views for kind in view.groups)
+    usable = (kind for kind in kinds if kind.type in types and kind.is_one_of(wanted))
+    return {kind: max(views, key=lambda view: len(view.groups.get(kind, ()))) for kind in usable}
 
 
 def _plentiful_counts(trial: Trial, view: HostView, kind: AcceleratorKind) -> list[int]:
@@ -353,11 +343,10 @@ def _bare(view: HostView, accelerators: Iterable[Accelerator]) -> HostView:
 def shortage(request: Request, views: Sequence[HostView], verdicts: Sequence[Verdict]) -> str:
     """One line with the parts of the memory on the nearest miss; empty if memory is not short."""
     # The policy `baseline` does not measure against one shape, so its refusals have no count.
-    memory = (one for one in verdicts if one.refusal == Reason.ACCELERATOR_MEMORY)
-    short = [one for one in memory if one.count]
-    if not short:
+    short = [one for one in verdicts if one.count and one.refusal == Reason.ACCELERATOR_MEMORY]
+    nearest = min(short, key=lambda one: one.needed - one.available, default=None)
+    if nearest is None:
         return ""
-    nearest = min(short, key=lambda one: one.needed - one.available)
     split = request.stated_split or Split(tensor=nearest.count)
     (view,) = (view for view in views if view.host.name == nearest.host)
     for kind in view.groups:

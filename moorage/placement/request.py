@@ -28,13 +28,10 @@ MOST_HOSTS = 64
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One replica to place.
+    """One replica to place; `joined_by` and `tensor_divisors` are those of its engine.
 
     Attributes:
         stated: The parallelism that the user's arguments state; None = they state none.
-        tensor_divisors: Sizes that have to divide the tensor-parallel size, by option.
-        images: Finds the hosts that have its image.
-        joined_by: The mechanism that joins its hosts, if it spans several.
         ram_of_layers: Bytes of RAM for layers that are not on its accelerators.
         ram_of_checkpoints: Bytes of RAM for earlier states of its context.
         layers: Layers on its accelerators; 0 = all.
@@ -118,15 +115,9 @@ class Request:
         name = self.spec.name
         return not release or (release.startswith(name) and release.rpartition(".v")[0] == name)
 
-    @property
-    def ram(self) -> int:
-        """Bytes of RAM that the spec reserves for each seat; 0 = it states none."""
-        stated = self.spec.placement.ram
-        return 0 if stated == "auto" else int(stated)
-
     def ram_for(self, accelerator_type: str, claimed: int) -> int:
         """Bytes of RAM that go with `claimed` bytes of accelerators of a type on one host."""
-        ram = self.ram + self.ram_of_layers + self.ram_of_checkpoints
+        ram = self.subject.ram + self.ram_of_layers + self.ram_of_checkpoints
         ram += self.engine.ram_asleep(self.spec, self.profile)
         return ram + self.engine.ram_on_accelerators(self.spec, accelerator_type, claimed)
 

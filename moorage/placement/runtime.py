@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable
 from contextlib import suppress
+from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -16,55 +17,37 @@ from moorage.inventory.devices import device_kind, process_refusal
 from moorage.inventory.snapshot import HostSnapshot, Program
 from moorage.placement.engine import EngineTraits
 from moorage.placement.placement import CPU
-from moorage.placement.view import AcceleratorKind, Chip, HostView
+from moorage.placement.view import AcceleratorKind, Chip, HostView, chip_of, facts_of_chip
 from moorage.spec import ContainerSettings, EngineName, EngineSpec, ModelSpec, RuntimeName
 
 
 class Hardware(NamedTuple):
-    """What a replica uses on a host.
-
-    Attributes:
-        type: Type of its accelerators; `CPU` = the host's processors.
-        family: Chip family of its accelerators, by which images differ; empty = unknown.
-        runtime: Newest accelerator runtime that their driver runs; empty = unknown.
-    """
+    """What a replica uses on a host; the chip's type is `CPU` for the host's processors."""
 
     host: HostSnapshot
-    type: str
-    family: str = ""
-    runtime: str = ""
-
-    @property
-    def chip(self) -> Chip:
-        """What it is without its host."""
-        return Chip(self.type, self.family, self.runtime)
+    chip: Chip
 
 
 def hardware_of(view: HostView, kind: AcceleratorKind | None) -> Hardware:
     """The hardware of a host's accelerators of one kind; None = its processors."""
-    return Hardware(view.host, *view.chips[kind]) if kind else Hardware(view.host, CPU)
+    return Hardware(view.host, view.chips[kind] if kind else Chip(CPU))
 
 
 def hardware_of_seat(host: HostSnapshot, type: str, accelerators: Collection[int]) -> Hardware:
     """The hardware of a seat on these accelerators; of several drivers, the oldest known one."""
     found = [
-        Hardware(host, type, item.family, item.runtime_version)
+        chip_of(item)
         for item in host.accelerators
         if item.type == type and item.index in accelerators
     ]
-    return min(found, key=_age, default=Hardware(host, type))
+    return Hardware(host, min(found, key=_age, default=Chip(type)))
 
 
 def hardware_on(host: HostSnapshot) -> list[Hardware]:
     """All hardware of a host's accelerators that differs."""
-    found: dict[tuple[str, str, str], Hardware] = {}
-    last = None
-    for item in map(fields, fields(host)["accelerators"]):
-        own = item["type"], item["family"], item["runtime_version"]
-        if own != last:  # equal ones are neighbours: to hash each would take twice as long
-            found[own] = Hardware(host, *own)
-            last = own
-    return list(found.values())
+    # Equal ones are neighbours: to hash each would take twice as long.
+    unlike = (chip for chip, _ in groupby(map(facts_of_chip, host.accelerators)))
+    return [Hardware(host, Chip(*facts)) for facts in dict.fromkeys(unlike)]
 
 
 def image_on(spec: ModelSpec, engine: EngineTraits, hardware: Hardware) -> Image:
@@ -73,20 +56,20 @@ def image_on(spec: ModelSpec, engine: EngineTraits, hardware: Hardware) -> Image
     Raises:
         Failure: `NO_IMAGE` when no image can work.
     """
-    host = hardware.host
+    host, chip = hardware
     versions = host.engine_versions(spec.engine.custom or engine.name)
     default = versions.default_version or engine.default_version
     question = ImageQuestion(
         engine=engine.name,
-        kind=hardware.type,
+        kind=chip.type,
         architecture=host.architecture,
         image=spec.engine.image or "",
         version=spec.engine.version or "",
         default_version=default,
         versions=versions.model_copy(update={"default_version": default or None}),
         closed=engine.name == EngineName.CUSTOM,
-        runtime=hardware.runtime,
-        family=hardware.family,
+        runtime=chip.runtime,
+        family=chip.family,
     )
     return choose_image(question, host.catalogue)
 
@@ -98,13 +81,14 @@ def shared_image(spec: ModelSpec, engine: EngineTraits, places: Iterable[Hardwar
         Failure: `NO_IMAGE` when no image can work.
     """
     every = tuple(places)
-    families = filter(None, (place.family for place in every))
+    families = filter(None, (place.chip.family for place in every))
     family = min(families, key=version_key, default="")
-    return image_on(spec, engine, min(every, key=_age)._replace(family=family))
+    oldest = min(every, key=lambda place: _age(place.chip))
+    return image_on(spec, engine, Hardware(oldest.host, oldest.chip._replace(family=family)))
 
 
-def _age(hardware: Hardware) -> tuple[bool, object]:
-    return not hardware.runtime, version_key(hardware.runtime)
+def _age(chip: Chip) -> tuple[bool, object]:
+    return not chip.runtime, version_key(chip.runtime)
 
 
 def can_share_image(spec: ModelSpec, engine: EngineTraits, one: Hardware, other: Hardware) -> bool:
@@ -112,7 +96,7 @@ def can_share_image(spec: ModelSpec, engine: EngineTraits, one: Hardware, other:
 
     On equal accelerators they can, since drivers run images for older ones.
     """
-    if image_variant(one) == image_variant(other):
+    if image_variant(one.chip) == image_variant(other.chip):
         return True
     try:
         return image_on(spec, engine, one).reference == image_on(spec, engine, other).reference
@@ -120,10 +104,9 @@ def can_share_image(spec: ModelSpec, engine: EngineTraits, one: Hardware, other:
         return False
 
 
-def image_variant(hardware: Hardware) -> tuple[str, str]:
+def image_variant(chip: Chip) -> tuple[str, str]:
     """The accelerator type, and the variant of its images where it has several."""
-    kind = hardware.type
-    return kind, cann_variant(hardware.family)[0] if kind == CANN else ""
+    return chip.type, cann_variant(chip.family)[0] if chip.type == CANN else ""
 
 
 def choose_runtime(spec: ModelSpec, engine: EngineTraits, hardware: Hardware) -> RuntimeName:
@@ -137,8 +120,7 @@ def choose_runtime(spec: ModelSpec, engine: EngineTraits, hardware: Hardware) ->
     for name in (RuntimeName.DOCKER, RuntimeName.PROCESS):
         if wanted not in (RuntimeName.AUTO, name):
             continue
-        obstacle = _obstacle(spec, engine, hardware, name)
-        if not obstacle:
+        if not (obstacle := _obstacle(spec, engine, hardware, name)):
             return name
         reasons.append(f"{name}: {obstacle}")
     raise Refusal(Reason.ENGINE, "; ".join(reasons))
@@ -149,7 +131,8 @@ def _obstacle(spec: ModelSpec, engine: EngineTraits, hardware: Hardware, name: R
         return "not available on this host"
     if name == RuntimeName.PROCESS:
         return _no_process(spec, engine, hardware)
-    if hardware.type != CPU and (refusal := device_kind(hardware.type).refusal):
+    kind = hardware.chip.type
+    if kind != CPU and (refusal := device_kind(kind).refusal):
         return refusal
     try:
         image_on(spec, engine, hardware)
@@ -159,7 +142,7 @@ def _obstacle(spec: ModelSpec, engine: EngineTraits, hardware: Hardware, name: R
 
 
 def _no_process(spec: ModelSpec, engine: EngineTraits, hardware: Hardware) -> str:
-    host, accelerator_type = hardware.host, hardware.type
+    host, accelerator_type = hardware.host, hardware.chip.type
     if spec.engine.image and spec.engine.runtime == RuntimeName.AUTO:
         return "the spec names an image"
     if spec.engine.container != ContainerSettings():
@@ -204,9 +187,8 @@ def alike(host: HostSnapshot, chip: Chip) -> tuple[object, ...]:
     architecture, runtimes, programs, engines, catalogue = _traits(fields(host))
     if not (engines or catalogue):
         return chip, architecture, runtimes, programs
-    engines_id = id(engines) if engines else 0
-    catalogue_id = id(catalogue) if catalogue else 0
-    return chip, architecture, runtimes, programs, engines_id, catalogue_id
+    ids = id(engines) if engines else 0, id(catalogue) if catalogue else 0
+    return chip, architecture, runtimes, programs, *ids
 
 
 _traits = itemgetter("architecture", "runtimes", "programs", "engines", "catalogue")
@@ -226,7 +208,7 @@ class ImagesThere:
 
     def _places_of(self, hardware: Hardware) -> frozenset[str]:
         host = hardware.host
-        key = (*alike(host, hardware.chip), id(host.registries))
+        key = (*alike(*hardware), id(host.registries))
         if key not in self._places:
             places = frozenset[str]()
             with suppress(Failure):

@@ -67,7 +67,6 @@ def _points_alone(
 def _points(
     request: Request, candidates: Sequence[Candidate], weight: float, rate: Term
 ) -> list[float]:
-    """Points of one term for each candidate."""
     points = []
     for one in candidates:
         pairs = zip(one.views, one.rooms, strict=True)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from moorage.common.units import human_bytes
+from moorage.inventory.claims import Resource
 from moorage.inventory.devices import device_kind_on
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
 from moorage.placement.candidates import Candidate
@@ -61,7 +62,7 @@ def _allocation(request: Request, candidate: Candidate) -> Allocation:
 
 def _cpu_seat(request: Request, candidate: Candidate, at: int, replica: int) -> Seat:
     host, ranks = candidate.views[at].host, candidate.split.tensor
-    cores = request.spec.placement.cores
+    hardware, cores = hardware_of(candidate.views[at], None), request.spec.placement.cores
     allocation = request.cpu_demand.fitted(candidate.budget, ranks)
     tokens = allocation.tokens
     if request.spec.placement.policy == Policy.BASELINE:
@@ -71,9 +72,7 @@ def _cpu_seat(request: Request, candidate: Candidate, at: int, replica: int) -> 
     return Seat(
         replica=replica,
         host=host.name,
-        runtime=choose_runtime(
-            request.spec, request.engine, hardware_of(candidate.views[at], None)
-        ),
+        runtime=choose_runtime(request.spec, request.engine, hardware),
         ram_bytes=allocation.bytes,
         cores=0 if cores == "auto" else cores,
         **ports_on(request, host),
@@ -95,9 +94,8 @@ def _seat(
     claimed = tuple(bytes_on(item, candidate.kind, allocation.bytes) for item in chosen)
     warning = f"; overcommitted: only {human_bytes(left)} is free, the engine may fail to start"
     over = warning if allocation.bytes > left else ""
-    runtime = choose_runtime(
-        request.spec, request.engine, hardware_of(candidate.views[at], candidate.kind)
-    )
+    hardware = hardware_of(candidate.views[at], candidate.kind)
+    runtime = choose_runtime(request.spec, request.engine, hardware)
     return Seat(
         replica=replica,
         host=host.name,
@@ -161,11 +159,7 @@ def _accelerators(
 def _of_few_groups(
     usable: Sequence[tuple[int, Accelerator]], count: int, links: Sequence[Sequence[int]]
 ) -> list[Accelerator]:
-    """The best accelerators of as few linked groups as possible.
-
-    Args:
-        usable: Accelerators with their ranks, the best first; a better one has a smaller rank.
-    """
+    """The best accelerators of as few linked groups as possible; the best have the least rank."""
     if count < 2 or not links:
         return [item for _, item in usable[:count]]
     groups: dict[int, list[tuple[int, Accelerator]]] = defaultdict(list)
@@ -197,12 +191,11 @@ def identifiers(
     request: Request, host: HostSnapshot, runtime: RuntimeName, chosen: Sequence[Accelerator]
 ) -> tuple[str, ...]:
     """Identifiers by which a container gets accelerators; none = it gets them by their indexes."""
-    own = runtime is RuntimeName.DOCKER and not request.spec.engine.container.privileged
-    by_index = host.exposes_all_gpus or not own
-    found = [
-        item.uuid for item in chosen if not by_index and device_kind_on(host, item.type).requested
-    ]
-    return tuple(found) if len(found) == len(chosen) and all(found) else ()
+    contained = runtime is RuntimeName.DOCKER and not request.spec.engine.container.privileged
+    if not contained or host.exposes_all_gpus:
+        return ()
+    known = all(item.uuid and device_kind_on(host, item.type).requested for item in chosen)
+    return tuple(item.uuid for item in chosen) if known else ()
 
 
 def ports_on(request: Request, host: HostSnapshot) -> dict[str, Any]:
@@ -219,14 +212,13 @@ def _taken(host: HostSnapshot, seat: Seat) -> HostSnapshot:
     """The host with the seat's claims added, and deducted from its free memory."""
     held = dict(zip(seat.accelerators, seat.accelerator_bytes, strict=True))
     ram = seat.ram_bytes + (sum(seat.accelerator_bytes) if host.unified_memory else 0)
-    free = {item.index: item.memory_free - held.get(item.index, 0) for item in host.accelerators}
+    free = ((item, item.memory_free - held.get(item.index, 0)) for item in host.accelerators)
     return host.model_copy(
         update={
             "claims": (*host.claims, *seat.claims),
             "ram_free": max(0, host.ram_free - ram),
             "accelerators": tuple(
-                item.model_copy(update={"memory_free": max(0, free[item.index])})
-                for item in host.accelerators
+                item.model_copy(update={"memory_free": max(0, left)}) for item, left in free
             ),
         }
     )
@@ -238,9 +230,9 @@ def overcommit_warnings(placement: Placement, fleet: FleetSnapshot) -> tuple[str
     None if a release stops first: the snapshot does not show its memory as free yet.
     """
     claimed: Counter[tuple[str, int]] = Counter()
-    for seat in placement.seats:
-        pairs = zip(seat.accelerators, seat.accelerator_bytes, strict=True)
-        claimed.update({(seat.host, index): amount for index, amount in pairs})
+    for claim in placement.claims:
+        if claim.resource is Resource.ACCELERATOR:
+            claimed[claim.host, claim.index] += claim.amount
     free = {(host, index): allocatable_memory(fleet.host(host), index) for host, index in claimed}
     return tuple(
         f"overcommitted: {human_bytes(amount)} of accelerator {index} of {host} are claimed,"

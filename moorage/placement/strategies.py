@@ -7,9 +7,8 @@ from dataclasses import replace
 from moorage.common.refusal import Refusal
 from moorage.placement.candidates import (
     Candidate,
-    Layout,
     cpu_refusal,
-    layouts_on_one_host,
+    splits_on_one_host,
     tightest,
     within_ram,
 )
@@ -54,17 +53,17 @@ def one_host(request: Request, views: Sequence[HostView]) -> list[Candidate]:
         for kind, room in view.groups.items():
             if len(room) > largest.get(kind, 0):
                 largest[kind] = len(room)
-    for layout in layouts_on_one_host(request, max(largest.values(), default=0)):
+    for count, split in splits_on_one_host(request, max(largest.values(), default=0)):
         bounds: dict[AcceleratorKind, tuple[int, int]] = {}
-        for kind in (kind for kind, most in largest.items() if layout.count <= most):
+        for kind in (kind for kind, most in largest.items() if count <= most):
             nowhere = kind.total + 1  # more than any accelerator of the kind has
-            least = full = _bytes(demand.least(kind, layout.split), nowhere)
+            least = full = _bytes(demand.least(kind, split), nowhere)
             if least < nowhere:
-                full = _bytes(demand.full(kind, layout.split), nowhere)
+                full = _bytes(demand.full(kind, split), nowhere)
             bounds[kind] = (least, full)
         # Read the hosts only if an empty accelerator would have room.
         possible = any(needed <= kind.total for kind, (needed, _) in bounds.items())
-        if possible and (candidates := _candidates(request, views, layout, bounds)):
+        if possible and (candidates := _candidates(request, views, count, split, bounds)):
             return candidates
     return []
 
@@ -76,10 +75,10 @@ def _bytes(allocation: Allocation | Refusal, nowhere: int) -> int:
 def _candidates(
     request: Request,
     views: Sequence[HostView],
-    layout: Layout,
+    count: int,
+    split: Split,
     bounds: dict[AcceleratorKind, tuple[int, int]],
 ) -> list[Candidate]:
-    count, split = layout.count, layout.split
     packs = request.spec.placement.strategy == Strategy.BINPACK
     extended = request.spec.extended_kv_cache is not None
     candidates = []
@@ -124,11 +123,10 @@ def on_cpu(request: Request, views: Sequence[HostView]) -> list[Candidate]:
     least, full = request.cpu_demand.least().bytes, request.cpu_demand.full().bytes
     candidates = []
     for view in views:
-        if view.groups or cpu_refusal(request, view, least):
-            continue
-        is_full = view.room.ram >= full
-        needed = full if is_full else view.room.ram
-        candidates.append(Candidate((view,), ([view.room.ram],), None, Split(), needed, is_full))
+        if not (view.groups or cpu_refusal(request, view, least)):
+            left = view.room.ram
+            one = Candidate((view,), ([left],), None, Split(), min(full, left), left >= full)
+            candidates.append(one)
     return candidates
 
 
@@ -187,7 +185,6 @@ def overcommitted(request: Request, views: Sequence[HostView]) -> list[Candidate
             own = tuple(there[view.host.name] for view in candidate.views)
             pairs = zip(own, candidate.rooms, strict=True)
             rooms = tuple(view.groups[kind][: len(room)] for view, room in pairs)
-            least = request.demand.least(kind, candidate.split)
-            needed = candidate.needed if isinstance(least, Refusal) else least.bytes
+            needed = _bytes(request.demand.least(kind, candidate.split), candidate.needed)
             found.append(Candidate(own, rooms, kind, candidate.split, needed, is_full=False))
     return found

@@ -68,8 +68,13 @@ class Chip(NamedTuple):
     runtime: str = ""
 
 
+def chip_of(item: Accelerator) -> Chip:
+    """The chip of an accelerator."""
+    return Chip(*facts_of_chip(item))
+
+
 _facts_of_kind = attrgetter("type", "name", "memory_total", "family")
-_facts_of_chip = attrgetter("type", "family", "runtime_version")
+facts_of_chip = attrgetter("type", "family", "runtime_version")
 
 Chips = Mapping[AcceleratorKind, Chip]
 Smallest = Mapping[AcceleratorKind, AcceleratorKind]
@@ -121,7 +126,7 @@ def view_of(host: HostSnapshot, smallest: Smallest = NONE) -> HostView:
     if smallest or not room.only:
         groups = _groups(host.accelerators, room.memory, smallest)
         items = reversed(host.accelerators)  # of each kind the first one stays
-        chips = {_kind_in(smallest, item): Chip(*_facts_of_chip(item)) for item in items}
+        chips = {_kind_in(smallest, item): chip_of(item) for item in items}
         return HostView(host, room, groups, smallest, chips)
     kind, chip = _only_kind(room.only)
     # An accelerator without a known size is left out.

@@ -18,8 +18,16 @@ from moorage.memory.gguf import GgufMemory
 from moorage.memory.gguf_header import GgufHeader
 from moorage.models.quantizations import FilesChoice, Quantization
 from moorage.placement.demand import Subject
-from moorage.placement.file_choice import MOST_TRIED, NoQuantizationFits, Offer, choose, offer_of
-from moorage.placement.file_trial import FileTrial, Fit, in_whole
+from moorage.placement.file_choice import (
+    MOST_TRIED,
+    FileTrial,
+    Fit,
+    NoQuantizationFits,
+    Offer,
+    choose,
+    in_whole,
+    offer_of,
+)
 from moorage.placement.placement import Placement, Seat
 from moorage.placement.propose import NoFit, propose
 from moorage.spec import EngineName, ModelSpec, RuntimeName

@@ -23,7 +23,7 @@ from moorage.placement.runtime import (
     image_on,
     shared_image,
 )
-from moorage.placement.view import view_of
+from moorage.placement.view import Chip, view_of
 from moorage.spec import EngineName, RuntimeName
 from tests.builders import (
     a_cpu_host,
@@ -96,7 +96,9 @@ def test_the_oldest_chip_that_a_release_uses_decides(
 
 
 def test_a_host_is_refused_only_if_no_chip_there_has_an_image() -> None:
-    assert image_on(a_spec(), VLLM, Hardware(a_host(accelerators=(V100, H100)), "cuda", "9.0"))
+    assert image_on(
+        a_spec(), VLLM, Hardware(a_host(accelerators=(V100, H100)), Chip("cuda", "9.0"))
+    )
     alone = host_of("13.0", family="7.0", name="gpu-1")
     with pytest.raises(
         Failure, match=r"gpu-1: .*the host's accelerators have 7\.0: ask for"
@@ -160,7 +162,7 @@ def test_of_the_drivers_of_a_seat_the_oldest_decides() -> None:
     devices = [an_accelerator(at, runtime_version=one) for at, one in enumerate(versions)]
     host = a_host(accelerators=devices)
     seats = [(0,), (0, 1), (1, 2), (2,)]
-    found = [hardware_of_seat(host, "cuda", seat).runtime for seat in seats]
+    found = [hardware_of_seat(host, "cuda", seat).chip.runtime for seat in seats]
     assert found == ["13.0", "12.9", "12.9", ""]
 
 

@@ -112,7 +112,7 @@ def is_native(version: str | None, parameters: Parameters) -> bool:
     executor = parameters.value("distributed-executor-backend")
     if executor is not None:
         return executor == "mp"
-    own_build = version is not None and "-custom" in version
+    own_build = "-custom" in (version or "")
     return own_build and version_key(version or "") >= version_key(NATIVE_SINCE)
 
 

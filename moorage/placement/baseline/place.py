@@ -163,8 +163,6 @@ def _spread(
 
     Only leaders count (the peer's defect 12).
     """
-    if not candidates:
-        return ()
     leaders = [rooms[candidate.leader.host] for candidate in candidates]
     same = _range(room.same.total for room in leaders)
     others = _range(room.others.total for room in leaders)
@@ -177,7 +175,7 @@ def _spread(
 
 def _range(counts: Iterable[int]) -> Range:
     every = list(counts)
-    return min(every), max(every)
+    return min(every, default=0), max(every, default=0)
 
 
 def _host(room: Room, same: Range, others: Range) -> float:

@@ -32,8 +32,6 @@ class Room:
             so two types that share an index share its claims.
         ram: Bytes of RAM left.
         same: Replicas of the model that is being placed.
-        others: Replicas of other models.
-        releases: Releases that hold claims on the host.
     """
 
     host: str
@@ -80,8 +78,6 @@ class View:
 Groups = Mapping[str, Sequence[View]]
 """Hosts by accelerator type."""
 
-NOTHING = Load({}, 0)
-
 
 def rooms(hosts: Iterable[HostSnapshot], same_model: Collection[str]) -> tuple[Room, ...]:
     """The remaining resources of each host by its claims, whatever devices report as free.
@@ -126,8 +122,6 @@ def _room(host: HostSnapshot, same_model: Collection[str]) -> Room:
 
 
 def _load(claims: Sequence[Claim], releases: frozenset[str]) -> Load:
-    if not releases:
-        return NOTHING
     own = [claim for claim in claims if claim.release in releases]
     on_accelerators = [claim for claim in own if claim.resource is Resource.ACCELERATOR]
     without = releases.difference(claim.release for claim in on_accelerators)

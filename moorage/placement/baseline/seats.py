@@ -1,14 +1,14 @@
 """Turns a candidate of the rules into seats, or says why the gate refuses it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import floor
 
 from moorage.common.refusal import Reason
 from moorage.common.units import human_bytes
-from moorage.inventory.snapshot import HostSnapshot
+from moorage.inventory.snapshot import Accelerator, HostSnapshot
+from moorage.memory.need import STEPS
 from moorage.placement.baseline.terms import Terms
-from moorage.placement.demand import GRAIN
 from moorage.placement.explanation import Verdict
 from moorage.placement.fit import misfits
 from moorage.placement.links import join_refusal, join_seats
@@ -94,6 +94,7 @@ class Seating:
         claims = self._claims(candidate, part)
         tensor, pipeline = self._split(candidate)
         own = {item.index: item for item in host.accelerators if item.type == kind}
+        chosen = [own[index] for index in part.accelerators]
         runtime = choose_runtime(
             request.spec, request.engine, hardware_of_seat(host, kind, part.accelerators)
         )
@@ -105,12 +106,10 @@ class Seating:
             accelerator_type=kind,
             accelerators=part.accelerators,
             accelerator_bytes=claims,
-            devices=identifiers(
-                request, host, runtime, [own[index] for index in part.accelerators]
-            ),
+            devices=identifiers(request, host, runtime, chosen),
             ram_bytes=request.ram_for(kind, sum(claims)),
             **ports_on(request, host),
-            utilization=self.terms.utilization or _utilization(host, kind, part, claims),
+            utilization=self.terms.utilization or _utilization(chosen, claims),
             tokens=request.demand.request.capped_context,
             tensor=tensor,
             pipeline=pipeline,
@@ -147,9 +146,8 @@ class Seating:
         return Verdict(seat.host, refusal, note="; ".join(reasons))
 
 
-def _utilization(host: HostSnapshot, kind: str, part: HostShare, claims: tuple[int, ...]) -> float:
+def _utilization(chosen: Sequence[Accelerator], claims: Sequence[int]) -> float:
     """The claims as a share of accelerator memory, rounded down to the engine's steps."""
-    totals = {item.index: item.memory_total for item in host.accelerators if item.type == kind}
-    pairs = zip(part.accelerators, claims, strict=True)
-    claimed = min(amount / totals[index] for index, amount in pairs)
-    return max(1, floor(claimed * GRAIN)) / GRAIN
+    pairs = zip(chosen, claims, strict=True)
+    claimed = min(amount / item.memory_total for item, amount in pairs)
+    return max(1, floor(claimed * STEPS)) / STEPS

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from moorage.common.refusal import Refusal
 from moorage.common.units import GIB
 from moorage.inventory.snapshot import Accelerator
 from moorage.placement.baseline.rooms import Groups, View
 from moorage.placement.baseline.terms import Terms
+from moorage.placement.explanation import first_names
 from moorage.placement.parallelism import multi_host_topology
 from moorage.placement.placement import BaselineCandidate, HostShare
 
@@ -110,9 +112,8 @@ def _largest_host(terms: Terms, views: Sequence[View]) -> Iterator[str]:
     if not views:
         yield "No host offers several accelerators."
         return
-    sums = [sum(map(view.left, view.accelerators)) for view in views]
-    free = max(sums)
-    largest = views[sums.index(free)]
+    sums = ((sum(map(view.left, view.accelerators)), view) for view in views)
+    free, largest = max(sums, key=itemgetter(0))
     count, total = len(_eligible(terms, largest)), len(largest.accelerators)
     if obstacle := terms.obstacle(count):
         yield f"{obstacle[1]}."
@@ -206,9 +207,8 @@ class _Search:
             return [f"The largest combination has {gib(self.memory)}."]
         if not self.best:
             return []
-        names = [view.room.host for view in self.best]
-        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        text = f"The best combination is {', '.join(names[:3])}{more} with {gib(self.memory)}"
+        names = first_names([view.room.host for view in self.best])
+        text = f"The best combination is {names} with {gib(self.memory)}"
         unfit = f"; {self.unfit} other hosts of that size lack free accelerators"
         return [f"{text}{unfit if self.unfit else ''}."]
 

@@ -56,7 +56,6 @@ class Terms:
         wanted: Accelerators of each replica; 0 = open.
         listed: Accelerators that the user listed; empty = any.
         counts: Numbers that tensor-parallel ranks have to divide: error class, number, name.
-        sizes: The parallel sizes that the user demands.
         native: Whether vLLM itself joins hosts (else Ray does).
         utilization: The share of each accelerator that the engine takes; 0 = as much as it needs.
     """
