@@ -19,7 +19,7 @@ from moorage.engines.seat import isolation_warnings
 from moorage.engines.vllm.ray_application import vllm_application
 from moorage.images.image import Image
 from moorage.models.source import on_host
-from moorage.placement.engine import require_adapter_format
+from moorage.placement.engine_checks import require_adapter_format
 from moorage.placement.placement import Placed, Seat
 from moorage.placement.runtime import program_version
 from moorage.placement.seating import overcommit_warnings

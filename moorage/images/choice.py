@@ -100,7 +100,7 @@ def resolve_image(question: ImageQuestion, catalogue: Sequence[CatalogueRow]) ->
     """The image for a question, or the refusal.
 
     For an engine with `closed` versions, the newest replaces a version that is not configured, as
-    in GPUStack; moorage refuses such a spec beforehand (`placement/engine.py`).
+    in GPUStack; moorage refuses such a spec beforehand (`placement/engine_checks.py`).
 
     Args:
         catalogue: Rows of one publisher. Call once per publisher, the preferred publisher first.

@@ -8,12 +8,8 @@ from moorage.common.values import Origin
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.models.files import GGUF
 from moorage.models.profile import ModelProfile
-from moorage.placement.engine import (
-    SAFETENSORS,
-    Engines,
-    EngineTraits,
-    require_engine_of_command,
-)
+from moorage.placement.engine import SAFETENSORS, Engines, EngineTraits
+from moorage.placement.engine_checks import require_engine_of_command
 from moorage.placement.runtime import choose_runtime, hardware_on
 from moorage.spec import EngineName, ModelSpec
 

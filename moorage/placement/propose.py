@@ -11,8 +11,8 @@ from moorage.inventory.snapshot import FleetSnapshot
 from moorage.placement.baseline.place import place_by_rules
 from moorage.placement.baseline.terms import by_baseline_rules
 from moorage.placement.demand import Subject
-from moorage.placement.engine import (
-    Engines,
+from moorage.placement.engine import Engines
+from moorage.placement.engine_checks import (
     refuse_other_version,
     refuse_owned_arguments,
     refuse_owned_variables,

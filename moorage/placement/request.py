@@ -16,7 +16,8 @@ from moorage.placement.baseline.terms import (
     listed_accelerators,
     read_terms,
 )
-from moorage.placement.demand import CpuDemand, Demand, Split, Subject
+from moorage.placement.cpu_demand import CpuDemand
+from moorage.placement.demand import Demand, Split, Subject
 from moorage.placement.engine import EngineTraits
 from moorage.placement.parallelism import Parallelism
 from moorage.placement.runtime import Hardware, ImagesThere

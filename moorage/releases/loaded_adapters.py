@@ -7,7 +7,7 @@ from moorage.engines.registry import ENGINES
 from moorage.engines.workload import Workload
 from moorage.models.pin import Pin
 from moorage.models.source import Companion
-from moorage.placement.engine import require_adapter_format
+from moorage.placement.engine_checks import require_adapter_format
 from moorage.releases.release import Release
 from moorage.releases.release_row import ReleaseRow
 

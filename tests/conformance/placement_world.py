@@ -17,7 +17,7 @@ from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
 from moorage.models.profile import ModelProfile
 from moorage.placement.demand import Subject
-from moorage.placement.engine import OWNED_ARGUMENTS
+from moorage.placement.engine_checks import OWNED_ARGUMENTS
 from moorage.placement.links import is_peer_address
 from moorage.spec import Mode, ModelSpec, RuntimeName
 from moorage.spec.arguments import parse_words

@@ -24,7 +24,7 @@ from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.fleet_engines import EngineVersions
 from moorage.inventory.snapshot import HostSnapshot
-from moorage.placement.engine import require_engine_of_command
+from moorage.placement.engine_checks import require_engine_of_command
 from moorage.placement.links import require_ports
 from moorage.spec import EngineName, EngineSpec, Mode, ModelSpec, RuntimeName
 from moorage.spec.image_reference import parse_reference

@@ -10,7 +10,7 @@ from moorage.engines.registry import ENGINES
 from moorage.inventory.fleet_engines import EngineVersions
 from moorage.models.assets import assets_of
 from moorage.models.source import WeightSummary
-from moorage.placement.engine import (
+from moorage.placement.engine_checks import (
     refuse_other_version,
     require_adapter_format,
     require_configured,
