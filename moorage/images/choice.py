@@ -21,9 +21,7 @@ from moorage.spec import EngineName
 
 CANN, CPU = "cann", "cpu"
 
-
 IN_RUNNERS = (EngineName.VLLM, EngineName.SGLANG)
-
 
 RUNNERS = (
     "set `engine.image`, or install the images of the extra `runners`"

@@ -5,9 +5,7 @@ from dataclasses import dataclass, replace
 from moorage.memory.need import CpuNeed
 from moorage.placement.demand import Subject
 from moorage.placement.engine import EngineTraits
-from moorage.placement.memory import (
-    MemoryRequest,
-)
+from moorage.placement.memory import MemoryRequest
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,6 @@ def require_adapter_format(engine: EngineTraits, companions: Iterable[Companion]
 
 OTHER_ENGINE = "Choose an engine that serves this mode, or set `mode`."
 
-
 PICTURES = "Name an image with vllm-omni in `engine.image`, or take a custom engine."
 
 

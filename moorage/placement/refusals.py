@@ -5,12 +5,7 @@ from dataclasses import dataclass, replace
 
 from moorage.common.refusal import Reason, Refusal
 from moorage.inventory.claims import Resource
-from moorage.placement.candidates import (
-    Candidate,
-    cpu_refusal,
-    splits_on_one_host,
-    within_ram,
-)
+from moorage.placement.candidates import Candidate, cpu_refusal, splits_on_one_host, within_ram
 from moorage.placement.explanation import Verdict
 from moorage.placement.fit import holders, occupied_note, ram_refusal
 from moorage.placement.request import Request

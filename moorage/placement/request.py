@@ -10,12 +10,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory.gguf import GgufMemory
 from moorage.models.profile import ModelProfile
-from moorage.placement.baseline.terms import (
-    Key,
-    by_baseline_rules,
-    listed_accelerators,
-    read_terms,
-)
+from moorage.placement.baseline.terms import Key, by_baseline_rules, listed_accelerators, read_terms
 from moorage.placement.cpu_demand import CpuDemand
 from moorage.placement.demand import Demand, Split, Subject
 from moorage.placement.engine import EngineTraits

@@ -11,7 +11,6 @@ from moorage.reports.document import Document, Section
 
 UNKNOWN = "unknown"
 
-
 LOAD_COLUMNS = (
     *("release", "requests", "TTFT p50", "TTFT p95", "TPOT p50", "TPOT p95"),
     *("tokens/s", "goodput"),

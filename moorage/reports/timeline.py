@@ -9,7 +9,6 @@ from moorage.reports.document import Section
 
 AT = "%Y-%m-%d %H:%M:%S"
 
-
 STATE_COLUMNS = ("state", "since", "for", "why", "flow run", "requested by")
 
 

@@ -7,12 +7,7 @@ from enum import StrEnum
 from pydantic import Field, model_validator
 
 from moorage.common.values import InputValue
-from moorage.spec.patterns import (
-    FilesPattern,
-    Name,
-    Revision,
-    Source,
-)
+from moorage.spec.patterns import FilesPattern, Name, Revision, Source
 
 
 class AdapterSpec(InputValue):

@@ -25,14 +25,7 @@ from moorage.placement.runtime import (
 )
 from moorage.placement.view import Chip, view_of
 from moorage.spec import EngineName, RuntimeName
-from tests.builders import (
-    a_cpu_host,
-    a_fleet,
-    a_host,
-    a_profile,
-    a_spec,
-    an_accelerator,
-)
+from tests.builders import a_cpu_host, a_fleet, a_host, a_profile, a_spec, an_accelerator
 from tests.engines.planning import LLAMA_INSTALLED
 
 VLLM = ENGINES[EngineName.VLLM]

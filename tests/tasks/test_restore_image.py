@@ -42,7 +42,6 @@ async def test_a_restart_pulls_with_the_accounts_of_the_fleet(
 
 TAGGED = an_image(reference="r.example.com/engine:1")
 
-
 BUILT_HERE = an_image(reference="engine:1", digest="", identity="sha256:abc")
 
 

@@ -11,11 +11,7 @@ import pytest
 from filelock import FileLock
 
 from moorage.adapters.docker.client import forget_clients
-from moorage.adapters.docker.images import (
-    MOST_LAYERS,
-    DockerImages,
-    LocalImage,
-)
+from moorage.adapters.docker.images import MOST_LAYERS, DockerImages, LocalImage
 from moorage.adapters.docker.pulls import PullSource, ensure_image
 from moorage.adapters.registry.pinning import pull_sources
 from moorage.common.failures import Cause, Failure

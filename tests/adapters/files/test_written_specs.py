@@ -7,11 +7,7 @@ from typing import Any
 
 import pytest
 
-from moorage.adapters.files.specs import (
-    load_fleet,
-    load_spec,
-    load_specs,
-)
+from moorage.adapters.files.specs import load_fleet, load_spec, load_specs
 from moorage.adapters.files.written_specs import spec_text, write_fleet, write_specs
 from moorage.common.failures import Failure
 from tests.builders import a_spec
