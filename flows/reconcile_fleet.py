@@ -22,7 +22,7 @@ from moorage.adapters.ledger.locks import LockHeld
 from moorage.adapters.system.threads import in_thread
 from moorage.common.units import counted
 from moorage.inventory.fleet import Avoided, Fleet
-from moorage.operations.reconcile.actions import Action, ActionKind, ActionOutcome
+from moorage.operations.reconcile.actions import QUIET, Action, ActionKind, ActionOutcome
 from moorage.operations.reconcile.cluster_state import ClusterState
 from moorage.operations.reconcile.decisions import decide
 from moorage.releases.release import Release
@@ -58,10 +58,10 @@ from tasks.repair import (
 from tasks.restore_image import registries_scope
 from tasks.schedules import restore_schedules
 
-Round = tuple[ClusterState, tuple[Action, ...], tuple[ActionOutcome, ...]]
-"""What a round of reconciling saw, decided and did."""
+Round = tuple[ClusterState, tuple[ActionOutcome, ...]]
+"""What a round of reconciling saw and did."""
 
-QUIET = timedelta(minutes=10)
+SHOWN = timedelta(minutes=10)
 """How long Prefect shows a scheduled run that changed nothing."""
 
 
@@ -86,48 +86,57 @@ async def reconcile_fleet(
             return ending(await plan_reconcile(context, fleet))
         fleet = await settled_fleet(fleet)
         try:
-            with registries_scope(fleet.registries):
-                cluster, actions, outcomes = await _repair_with_images(context, fleet)
+            cluster, outcomes = await _round(context, fleet)
         except LockHeld as held:
             return Completed(name="Skipped", message=f"skipped: {held.detail}", data=())
-        # Deploys run outside the lock: they take as long as a model loads, and lock only the model.
-        moves = (action for action in actions if action.kind == ActionKind.REPLACE)
-        moved = [await _replace(action, fleet) for action in moves]
-        lost = (_as_deploy(outcome) for outcome in outcomes if outcome.needs_deploy)
-        placed = [await _replace(action, fleet, in_place=True) for action in lost]
-        outcomes = (*outcomes, *moved, *placed)
+        if any(outcome.lacks_image for outcome in outcomes):
+            cluster, outcomes = await _round_with_images(context, fleet, cluster, outcomes)
         await in_thread(record_run, outcomes)
         await _publish(cluster, outcomes)
-        await remove_quiet_runs(cluster.now - QUIET)
+        await remove_quiet_runs(cluster.now - SHOWN)
     return ending(reconciled(cluster, outcomes))
 
 
-async def _repair_with_images(context: FlowContext, fleet: Fleet) -> Round:
-    """Observe and repair, and once more if restarts needed an image that had to be pulled first.
-
-    The pull is outside the lock: other models are repaired meanwhile, however long it takes.
-    """
+async def _round(context: FlowContext, fleet: Fleet) -> Round:
+    """Repair what is wrong now; raises `LockHeld` when another reconcile does."""
     cluster, actions, outcomes = await _observe_and_repair(context, fleet)
-    lacking = [one.action for one in outcomes if one.lacks_image]
-    if not lacking:
-        return cluster, actions, outcomes
-    pulled = await fetch_images(lacking)
-    others = tuple(one for one in outcomes if not one.lacks_image)
-    failed = tuple(one for one in pulled if one.cause)
+    # Deploys run outside the lock: they take as long as a model loads, and lock only the model.
+    moves = (action for action in actions if action.kind == ActionKind.REPLACE)
+    moved = [await _replace(action, fleet) for action in moves]
+    lost = (_as_deploy(outcome) for outcome in outcomes if outcome.needs_deploy)
+    placed = [await _replace(action, fleet, in_place=True) for action in lost]
+    return cluster, (*outcomes, *moved, *placed)
+
+
+async def _round_with_images(
+    context: FlowContext, fleet: Fleet, cluster: ClusterState, outcomes: Sequence[ActionOutcome]
+) -> Round:
+    """Pull the images that restarts lacked, then repair once more.
+
+    The pull is outside the lock: later reconciles repair other models meanwhile, however long it
+    takes. Returns what both rounds did.
+    """
+    with registries_scope(fleet.registries):
+        pulled = await fetch_images([one for one in outcomes if one.lacks_image])
+    others = [one for one in outcomes if not one.lacks_image]
+    failed = [one for one in pulled if one.cause]
     if len(failed) < len(pulled):
-        with suppress(LockHeld):  # of a newer reconcile, which starts them
-            cluster, actions, outcomes = await _observe_and_repair(context, fleet)
-            return cluster, actions, (*others, *failed, *outcomes)
-    return cluster, actions, (*others, *pulled)
+        with suppress(LockHeld):  # then a later reconcile, which has the lock, starts them
+            cluster, more = await _round(context, fleet)
+            acted = (one for one in others if one.action.kind not in QUIET)
+            return cluster, (*acted, *failed, *more)
+    return cluster, (*others, *pulled)
 
 
-async def _observe_and_repair(context: FlowContext, fleet: Fleet) -> Round:
-    """One round, under the lock; `LockHeld` when another reconcile has it."""
+async def _observe_and_repair(
+    context: FlowContext, fleet: Fleet
+) -> tuple[ClusterState, tuple[Action, ...], tuple[ActionOutcome, ...]]:
     note = f"flow run {context.flow_run_id}"
     async with sole_reconciler(note):
         cluster = await observe_fleet(fleet)
         actions = decide(cluster)
-        outcomes = await repair(actions, f"reconcile, {note}")
+        with registries_scope(fleet.registries):
+            outcomes = await repair(actions, f"reconcile, {note}")
         await close_killed_runs(outcomes)
         orphan = timedelta(seconds=cluster.patience.orphan_seconds)
         await close_unreported_runs(cluster.now - orphan)

@@ -77,17 +77,27 @@ async def repair(actions: Sequence[Action], note: str) -> tuple[ActionOutcome, .
 
 
 @flow_task("pull", "pull the images of restarts")
-async def fetch_images(actions: Sequence[Action]) -> tuple[ActionOutcome, ...]:
-    """Pull the images that restarts lack, all at once; an outcome without a cause succeeded."""
+async def fetch_images(restarts: Sequence[ActionOutcome]) -> tuple[ActionOutcome, ...]:
+    """Pull the images that restarts lack; an outcome without a cause succeeded."""
     with step("pull") as summary:
-        outcomes = await asyncio.gather(*(in_thread(_fetch, action) for action in actions))
+        limit = asyncio.Semaphore(settings().hosts_at_once)
+
+        async def one(restart: ActionOutcome) -> ActionOutcome:
+            async with limit:
+                return await in_thread(_fetch, restart)
+
+        outcomes = await asyncio.gather(*map(one, restarts))
         summary.say("; ".join(f"{one.action.about}: {one.summary}" for one in outcomes))
         return tuple(outcomes)
 
 
-def _fetch(action: Action) -> ActionOutcome:
+def _fetch(restart: ActionOutcome) -> ActionOutcome:
+    action = restart.action
     try:
-        return ActionOutcome(action=action, done=False, summary=fetch_image(action))
+        summary = fetch_image(action, frozenset(restart.lacks_image))
+        return ActionOutcome(action=action, done=False, summary=summary)
+    except LockHeld as held:
+        return ActionOutcome(action=action, done=False, summary=str(held), cause=held.cause)
     except Failure as failure:
         return _failed(action, failure)
 
@@ -115,9 +125,9 @@ def _carry_out(action: Action) -> ActionOutcome:
             return ActionOutcome(action=action, done=False, summary=f"it is {row.state} by now")
         summary = REPAIRS[action.kind](action, row)
         return ActionOutcome(action=action, summary=summary or "")
-    except ImageAbsent:
+    except ImageAbsent as absent:
         why = "its image is pulled first"
-        return ActionOutcome(action=action, done=False, summary=why, lacks_image=True)
+        return ActionOutcome(action=action, done=False, summary=why, lacks_image=absent.replicas)
     except Failure as failure:
         return _failed(action, failure)
 

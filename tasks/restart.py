@@ -1,6 +1,6 @@
 """Restart dead replicas in their place and as planned."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
@@ -20,7 +20,11 @@ from tasks.workloads import ABORT_SECONDS, require_same_files, start_part, stop
 
 
 class ImageAbsent(Exception):
-    """A host lacks the image of a release, which `fetch_image` pulls."""
+    """A host lacks the image that some replicas start from, which `fetch_image` pulls."""
+
+    def __init__(self, replicas: tuple[int, ...]) -> None:
+        super().__init__(replicas)
+        self.replicas = replicas
 
 
 def restart(action: Action, row: ReleaseRow) -> str:
@@ -65,18 +69,18 @@ def _start_again(row: ReleaseRow, replicas: set[int], reason: str) -> str:
 def _require_image(row: ReleaseRow, part: LaunchPlan, reason: str) -> None:
     with _count_failure(row, reason):
         if lacks_image(row.release, part):
-            raise ImageAbsent
+            raise ImageAbsent(tuple(sorted({spec.replica for spec in part.containers})))
 
 
-def fetch_image(action: Action) -> str:
-    """Pull the image that a restart lacks; a failure counts as an attempt.
+def fetch_image(action: Action, replicas: Collection[int]) -> str:
+    """Pull the image that the restart of some replicas lacks; a failure counts as an attempt.
 
     Call it without the locks of model and fleet: a pull may take half an hour. `LockHeld` when
     another reconcile pulls it.
     """
     row = ledger().releases.get(action.release)
-    specs = plan_of(row).containers
-    replicas = {spec.replica for spec in specs if not action.dead or spec.name in action.dead}
+    if row.state != action.state:
+        return f"it is {row.state} by now"
     note = f"the pull of {row.id}'s image"
     with (
         ledger().locks.holding(f"image:{row.model}", wait_seconds=0, note=note),

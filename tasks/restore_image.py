@@ -36,7 +36,10 @@ def restore_image(release: Release | None, part: LaunchPlan) -> None:
 
 
 def lacks_image(release: Release | None, part: LaunchPlan) -> bool:
-    """Whether `restore_image` would pull: a host lacks the release's image; it raises the same."""
+    """Whether a host where a part is restarted lacks the release's image, and has to pull it.
+
+    Raises `IMAGE_MISSING` when a host lacks an image that no registry has.
+    """
     with missing_for_good():
         return not all(
             has_image(images, exact, sources) or has_digest(images, exact)

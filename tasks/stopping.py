@@ -104,7 +104,8 @@ async def drain(row: ReleaseRow) -> Drained:
     try:
         how = ending_of(row)
         in_gateways = await in_thread(until_gateways_idle, row.id, how.drain_seconds, hurry.wait)
-        drained = await in_thread(until_idle, row.serving, how, hurry.wait, _key_of(row))
+        key = await in_thread(_key_of, row)
+        drained = await in_thread(until_idle, row.serving, how, hurry.wait, key)
         return drained if drained.left is not None else in_gateways
     finally:
         hurry.set()
@@ -127,9 +128,11 @@ def until_gateways_idle(release: str, seconds: float, pause: Pause) -> Drained:
 
 def _key_of(row: ReleaseRow) -> str:
     """The key of the release's metrics; empty = none, or this process cannot read it."""
-    with suppress(Failure):
+    try:
         return metrics_key(row.plan) if row.plan else ""
-    return ""
+    except Failure as failure:
+        tell(f"{row.id}: requests in flight are not waited for, its key is missing: {failure}")
+        return ""
 
 
 def until_idle(

@@ -59,8 +59,8 @@ LOG_LINES = 5_000
 """Lines of a log that are searched for the cause; a failure keeps the last lines."""
 
 WANTS_KEY = (
-    "The engine wants an API key that it was not asked with: let it serve without one, or name the"
-    " variable in `secrets` that holds it in `engine.api_key_variable`, or set"
+    "The engine wants an API key that it was not asked with. Let it serve without one, or give the"
+    " key in `secrets` and name its variable in `engine.api_key_variable`, or set"
     " `readiness.probe.request: false`, so that its health path alone proves that it serves."
 )
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import typer
+from rich.text import Text
 
 from moorage.adapters.engines.engine_http import (
     GATEWAY_ERRORS,
@@ -128,16 +129,18 @@ def show(conversation: Conversation, prompt: str, *, figures: bool = False) -> N
     """Print an answer as it arrives, and with `figures` its speed."""
     usage: dict[str, Any] | None = {} if figures else None
     begun, first, pieces, thoughts = time.monotonic(), 0.0, 0, Thoughts()
-    for piece in conversation.ask(prompt, usage, thoughts.show):
+    try:
+        for piece in conversation.ask(prompt, usage, thoughts.show):
+            thoughts.end()
+            first, pieces = first or time.monotonic() - begun, pieces + 1
+            sys.stdout.write(printable(piece))
+            sys.stdout.flush()
+    finally:
         thoughts.end()
-        first, pieces = first or time.monotonic() - begun, pieces + 1
-        sys.stdout.write(printable(piece))
-        sys.stdout.flush()
-    thoughts.end()
     sys.stdout.write("\n")
     sys.stdout.flush()  # so that standard error begins on a new line
     if thoughts.seen and not pieces:
-        typer.echo("no answer: thinking took all tokens; `--max-tokens` allows more", err=True)
+        typer.echo("it thought, and did not answer; `--max-tokens` allows more", err=True)
     if usage is not None:
         _show_figures(usage.get("completion_tokens"), pieces, first, time.monotonic() - begun)
 
@@ -157,8 +160,7 @@ class Thoughts:
         self.seen = True
         if err.is_terminal:
             self._is_open = True
-            text = printable(piece)
-            err.print(text, style="dim", end="", markup=False, highlight=False, soft_wrap=True)
+            err.print(Text(printable(piece)), style="dim", end="", soft_wrap=True)
 
     def end(self) -> None:
         """Begin a new line if the last one is not ended."""

@@ -130,13 +130,7 @@ def _require_own_store(placed: Placed) -> None:
 
 
 def _require_features(spec: ModelSpec, engine: Engine) -> None:
-    usual, stated = engine.api_key_variable, spec.engine.api_key_variable
-    if stated and usual not in ("", stated) and not spec.engine.command:
-        raise Failure(
-            Cause.BAD_SPEC,
-            f"engine.api_key_variable: {engine.name} reads its key from {usual}, not {stated}",
-            suggestion=f"Name the secret as {usual} in `secrets`, and leave the field out.",
-        )
+    _require_own_key(spec, engine)
     every = frozenset[str]().union(*(other.features for other in ENGINES.values()))
     for field in sorted(every - engine.features):
         outer, _, inner = field.partition(".")
@@ -148,6 +142,21 @@ def _require_features(spec: ModelSpec, engine: Engine) -> None:
                 f"{field}: {engine.name} cannot do that",
                 suggestion=f"Set `engine.name` to {able}, or leave `{field}` out.",
             )
+
+
+def _require_own_key(spec: ModelSpec, engine: Engine) -> None:
+    """Raise `BAD_SPEC` for a key that the engine would not check: it would serve everybody."""
+    usual, stated = engine.api_key_variable, spec.engine.api_key_variable
+    own_line = spec.engine.command or spec.engine.entrypoint or engine.name == EngineName.CUSTOM
+    if stated in (None, usual) or own_line:
+        return
+    does = f"reads its key from {usual}, not {stated}" if usual else "checks no key"
+    instead = f"Name the secret as {usual} in `secrets`, and leave" if usual else "Leave"
+    raise Failure(
+        Cause.BAD_SPEC,
+        f"engine.api_key_variable: {engine.name} {does}",
+        suggestion=f"{instead} the field out.",
+    )
 
 
 BUILDERS: dict[EngineName, Callable[[ApplicationRequest], ApplicationParts]] = {

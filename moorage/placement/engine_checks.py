@@ -52,13 +52,18 @@ def refuse_other_version(engine: EngineSpec) -> None:
     Arguments and memory would be those of another version than the one that runs. The names of
     versions in the fleet file, such as `0.26.0-ours`, may begin with the number.
     """
-    has, stated = official_version(engine), engine.version or ""
-    if has and not (stated.startswith(has) or has.startswith(stated)):
+    has, stated = official_version(engine), engine.version
+    if has and stated and stated != has and not _is_of(stated, has):
         raise Failure(
             Cause.BAD_SPEC,
             f"engine.version: {stated} is stated, but the image {engine.image} has {has}",
             suggestion="Leave `engine.version` out, or name the image of that version.",
         )
+
+
+def _is_of(stated: str, number: str) -> bool:
+    """Whether a stated version has a number: `0.26` and `0.26.0-ours` have 0.26.0."""
+    return number.startswith(f"{stated}.") or stated.startswith((f"{number}-", f"{number}+"))
 
 
 def refuse_owned_variables(spec: ModelSpec) -> None:

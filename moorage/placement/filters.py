@@ -96,7 +96,7 @@ class Filters:
         return view
 
     def _is_named(self, view: HostView) -> HostView:
-        """Under the peer's rules, which check mixed hosts, types and sizes themselves."""
+        """Refuse a host that the spec does not select; the peer's rules check the rest."""
         hosts = sorted({host for _, host, _ in self._request.listed_accelerators})
         if view.host.name not in hosts:
             raise Refusal(Reason.NOT_SELECTED, f"the spec selects {', '.join(hosts)}")

@@ -40,7 +40,9 @@ async def test_the_page_of_the_hosts_is_about_the_hosts_alone(
 
 
 RESTART = Action(kind=ActionKind.RESTART, release="tiny.v1", reason="died")
-LACKING = ActionOutcome(action=RESTART, done=False, lacks_image=True)
+LACKING = ActionOutcome(action=RESTART, done=False, lacks_image=(0,))
+WAITS = ActionOutcome(action=Action(kind=ActionKind.WAIT, reason="not yet"), done=False)
+MOVED = ActionOutcome(action=Action(kind=ActionKind.REPLACE, release="other.v1", reason="lost"))
 THERE = ActionOutcome(action=RESTART, done=False, summary="its image is there again")
 STARTED = ActionOutcome(action=RESTART, summary="started again: tiny-1")
 FAILED = ActionOutcome(action=RESTART, done=False, cause=Cause.IMAGE_MISSING, exit_code=5)
@@ -61,24 +63,26 @@ async def test_a_restart_without_its_image_waits_for_the_pull_outside_the_lock(
     second: ActionOutcome | LockHeld | None,
     expected: tuple[ActionOutcome, ...],
 ) -> None:
-    rounds: list[Any] = [LACKING, second]
+    rounds: list[Any] = [second] if second else []
 
-    async def observe_and_repair(*_: object) -> flow.Round:
+    async def another_round(*_: object) -> flow.Round:
         found = rounds.pop(0)
         if isinstance(found, LockHeld):
             raise found
-        return a_world(), (RESTART,), (found,)
+        return a_world(), (found,)
 
-    async def fetch_images(actions: list[Action]) -> tuple[ActionOutcome, ...]:
-        assert actions == [RESTART]
+    async def fetch_images(restarts: list[ActionOutcome]) -> tuple[ActionOutcome, ...]:
+        assert restarts == [LACKING]
         return (pulled,)
 
-    monkeypatch.setattr(flow, "_observe_and_repair", observe_and_repair)
+    monkeypatch.setattr(flow, "_round", another_round)
     monkeypatch.setattr(flow, "fetch_images", fetch_images)
     context: Any = None
-    _, _, outcomes = await flow._repair_with_images(context, Fleet())
-    assert outcomes == expected
-    assert rounds == ([] if second else [None])
+    first = (WAITS, LACKING, MOVED)
+    _, outcomes = await flow._round_with_images(context, Fleet(), a_world(), first)
+    again = expected == (STARTED,)  # then its own waits are the news
+    assert outcomes == (*(() if again else (WAITS,)), MOVED, *expected)
+    assert not rounds
 
 
 @pytest.mark.parametrize("spares", [False, True])

@@ -62,9 +62,21 @@ def test_a_stated_version_may_be_that_of_an_image_or_of_an_image_that_hides_it(
     require_version(image, version)
 
 
-def test_a_stated_version_that_an_official_image_does_not_have_is_refused() -> None:
-    with pytest.raises(Failure, match=r"engine\.version: 0\.32\.0 is stated") as caught:
-        require_version("vllm/vllm-openai:v0.26.0-x86_64", "0.32.0")
+@pytest.mark.parametrize(
+    ("image", "version"),
+    [
+        ("vllm/vllm-openai:v0.26.0-x86_64", "0.32.0"),
+        ("vllm/vllm-openai:v0.26.1", "0.26.10"),
+        ("vllm/vllm-openai:v0.26.10", "0.26.1"),
+        ("vllm/vllm-openai:v0.26.0rc1", "0.26.0"),
+        ("vllm/vllm-openai:v0.26.0", "0.2"),
+    ],
+)
+def test_a_stated_version_that_an_official_image_does_not_have_is_refused(
+    image: str, version: str
+) -> None:
+    with pytest.raises(Failure, match=f"engine.version: {version} is stated") as caught:
+        require_version(image, version)
     assert caught.value.cause is Cause.BAD_SPEC
     assert "Leave `engine.version` out" in caught.value.suggestion
 

@@ -11,7 +11,7 @@ from moorage.adapters.ledger.locks import this_process
 from moorage.adapters.ledger.releases import Releases
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import planned_workload
-from moorage.operations.reconcile.actions import Action, ActionKind
+from moorage.operations.reconcile.actions import Action, ActionKind, ActionOutcome
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import ReleaseState
 from tasks import cleanup, probe, repair, restart
@@ -141,17 +141,30 @@ def test_a_restart_that_lacks_its_image_leaves_the_locks_before_it_pulls(
     monkeypatch.setattr(restart, "lacks_image", lambda *_: True)
     action = DIED.model_copy(update={"release": row.id, "state": row.state, "model": row.model})
     [outcome] = repair._repair_model(row.model, [action], "a reconcile")
-    assert (outcome.lacks_image, outcome.done, outcome.exit_code) == (True, False, 0)
+    assert (outcome.lacks_image, outcome.done, outcome.exit_code) == ((0,), False, 0)
 
     def pull(*_: object) -> None:
         locks = ledger().locks
         held.extend(locks.is_held(name) for name in (row.model, NAME, f"image:{row.model}"))
-        assert repair._fetch(action).cause is Cause.DEPLOY_IN_PROGRESS, "one pull at a time"
+        other = repair._fetch(outcome)
+        assert other.cause is Cause.DEPLOY_IN_PROGRESS, "one pull at a time"
+        assert "failed" not in other.summary
 
     monkeypatch.setattr(restart, "restore_image", pull)
-    assert repair._fetch(action).cause is None
+    assert repair._fetch(outcome).cause is None
     assert held == [False, False, True]
     assert (started, ledger().repairs.of(row.id).attempts) == ([], 0)
+
+
+def test_nothing_is_pulled_for_a_release_that_ended_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    row, pulled = on_a_gpu(), list[object]()
+    monkeypatch.setattr(Releases, "get", lambda *_: row)
+    monkeypatch.setattr(restart, "restore_image", lambda *one: pulled.append(one))
+    action = DIED.model_copy(update={"release": row.id, "state": S.UNREACHABLE})
+    outcome = repair._fetch(ActionOutcome(action=action, lacks_image=(0,)))
+    assert (outcome.cause, pulled) == (None, [])
 
 
 def test_a_pull_that_fails_is_tried_ever_more_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +174,8 @@ def test_a_pull_that_fails_is_tried_ever_more_rarely(monkeypatch: pytest.MonkeyP
     row = on_a_gpu()
     monkeypatch.setattr(Releases, "get", lambda *_: row)
     monkeypatch.setattr(restart, "restore_image", pull)
-    outcome = repair._fetch(DIED.model_copy(update={"release": row.id}))
+    action = DIED.model_copy(update={"release": row.id, "state": row.state})
+    outcome = repair._fetch(ActionOutcome(action=action, lacks_image=(0,)))
     assert (outcome.cause, outcome.exit_code) == (Cause.IMAGE_PULL_TIMEOUT, 5)
     record = ledger().repairs.of(row.id)
     assert record.attempts == 1

@@ -73,7 +73,7 @@ def ensure_image(
             try:
                 _pull_first(images, image, sources, on_progress, wait_seconds)
             except Failure:
-                if not has_digest(images, image):
+                if not has_digest(images, image):  # one from another registry will do
                     raise
     except Timeout as error:
         detail = f"{image.reference}: another pull of it did not end within {wait_seconds:g} s"

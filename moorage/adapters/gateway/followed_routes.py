@@ -59,7 +59,7 @@ class FollowedRoutes:
         try:
             for line in await_gateways(self._ledger, self._home):
                 self._notify(line)
-            for line in _outdated_variables(self._ledger, self._home, release) if release else ():
+            for line in _other_variables(self._ledger, self._home, release) if release else ():
                 self._notify(line)
         except Failure as failure:
             self._notify(f"the gateways may not follow: {failure}")
@@ -98,17 +98,17 @@ def _own_gateways(ledger: Ledger) -> list[Gateway]:
     return [one for one in ledger.gateways.all() if one.machine == platform.node()]
 
 
-def _outdated_variables(ledger: Ledger, home: Path, release: Release) -> Iterator[str]:
-    """A line about each gateway service of this machine without the variables of a release.
+def _other_variables(ledger: Ledger, home: Path, release: Release) -> Iterator[str]:
+    """A line about each gateway service here without the variables of a release as they are here.
 
     It is not started again here, because that would end the streams that it forwards.
     """
     secrets = secrets_of(release.plan)
     for one in _own_gateways(ledger) if secrets else ():
-        if names := GatewayProcesses(home, one.name).outdated_variables(secrets):
+        if names := GatewayProcesses(home, one.name).other_variables(secrets):
             yield (
-                f"gateway {one.name} lacks the variable {', '.join(names)}, or has another value of"
-                f" it, with which it would reach or wake {release.model}:"
+                f"gateway {one.name} lacks the variable {', '.join(names)}, or has another value"
+                f" than this process, with which it would reach or wake {release.model}:"
                 f" `moorage gateway up --name {one.name}` hands it on"
             )
 

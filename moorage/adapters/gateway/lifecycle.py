@@ -42,7 +42,7 @@ def bring_up(ledger: Ledger, home: Path, name: str, options: GatewayOptions) -> 
         processes.stop_envoy(0)  # left by a killed `down`
         _require_free(name, options)
         ledger.gateways.put(Gateway(name=name, machine=here, options=options))
-    processes.start_service(service_secrets(ledger, options))
+    processes.start_service(service_secrets(ledger, options), renew=True)
     try:
         return _await(ledger, processes, name)
     except Failure:

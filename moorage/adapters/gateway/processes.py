@@ -66,19 +66,21 @@ class GatewayProcesses:
             return ContainerEnvoy(self._name, self.folder, options)
         return ProcessEnvoy(self._name, self.folder, self._processes)
 
-    def start_service(self, secrets: Collection[str] = ()) -> None:
-        """Start the service unless it runs and has these secrets as they are now.
+    def start_service(self, secrets: Collection[str] = (), *, renew: bool = False) -> None:
+        """Start the service unless it runs.
 
         Its sockets are open to all users, so its folder is private before the service starts.
 
         Args:
             secrets: Names of secrets. The service gets those that are variables of this process,
                 and keeps others that it has.
+            renew: Whether a service that runs without these secrets as they are here is restarted.
+                Only a person asks for that: other processes may themselves have older ones.
         """
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.folder.chmod(0o700)
         found = {}
-        if self.outdated_variables(secrets):
+        if renew and self.other_variables(secrets):
             before = self._processes.variables(self._service_workload)
             found = {name: before[name] for name in secrets if name in before}
             self.stop_service()
@@ -94,8 +96,8 @@ class GatewayProcesses:
             service_program(self._name, sys.executable, SERVICE, variables), found
         )
 
-    def outdated_variables(self, secrets: Collection[str]) -> list[str]:
-        """The secrets of which the running service lacks the variable, or has another value."""
+    def other_variables(self, secrets: Collection[str]) -> list[str]:
+        """Variables of this process that the running service lacks, or has with another value."""
         there = self._processes.variables(self._service_workload)
         given = given_environment()
         own = sorted(given.keys() & set(secrets)) if there else []

@@ -69,7 +69,7 @@ class ActionOutcome(Value):
 
     Attributes:
         exit_code: Exit code of the failure's class; 0 = no failure.
-        lacks_image: Whether a restart must wait until its image is pulled.
+        lacks_image: Replicas whose restart must wait until their image is pulled.
     """
 
     action: Action
@@ -77,7 +77,7 @@ class ActionOutcome(Value):
     summary: str = ""
     cause: Cause | None = None
     exit_code: int = 0
-    lacks_image: bool = False
+    lacks_image: tuple[int, ...] = ()
 
     @property
     def needs_deploy(self) -> bool:

@@ -133,7 +133,10 @@ def test_a_service_without_a_variable_of_today_starts_again_and_keeps_the_others
     tmp_path: Path, service: Mock, runs_with: dict[str, str], restarts: bool
 ) -> None:
     service.variables.return_value = runs_with
-    GatewayProcesses(tmp_path, "main").start_service(["TEAM_X", "TEAM_Y"])
+    processes, secrets = GatewayProcesses(tmp_path, "main"), ["TEAM_X", "TEAM_Y"]
+    processes.start_service(secrets)  # by a reconcile, whose own variables may be older
+    assert not service.stop.called
+    processes.start_service(secrets, renew=True)
     assert service.stop.called == restarts
     assert not restarts or handed_on(service) == {"TEAM_X", "TEAM_Y"}
 
@@ -151,6 +154,6 @@ def test_a_deploy_names_the_variables_that_a_gateway_lacks_for_it(
         ledger.gateways.report("main", 100, {}, "")
         routes.switch(a_release(identity, plan=plan_with_secret("TEAM_X")))
     assert lines == [
-        "gateway main lacks the variable TEAM_X, or has another value of it, with which it would"
-        " reach or wake tiny: `moorage gateway up --name main` hands it on"
+        "gateway main lacks the variable TEAM_X, or has another value than this process, with"
+        " which it would reach or wake tiny: `moorage gateway up --name main` hands it on"
     ]

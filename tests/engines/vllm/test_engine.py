@@ -100,10 +100,19 @@ def test_transformers_knows_no_key_and_says_so() -> None:
     assert planned(wish, a_host(programs=(program,))).warnings == ()
 
 
-def test_a_key_in_another_variable_than_its_own_is_refused() -> None:
-    wish = {"engine": {"name": "vllm", "api_key_variable": "K"}, "secrets": {"K": "K"}}
-    with pytest.raises(Failure, match="vllm reads its key from VLLM_API_KEY, not K"):
-        at("10.0.0.7", **wish)
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("vllm", "vllm reads its key from VLLM_API_KEY, not K"),
+        ("sglang", "sglang checks no key"),
+        ("transformers", "transformers checks no key"),
+    ],
+)
+def test_a_key_that_the_engine_would_not_check_is_refused(name: str, why: str) -> None:
+    wish = {"engine": {"name": name, "api_key_variable": "K"}, "secrets": {"K": "K"}}
+    program = Program(engine=EngineName.TRANSFORMERS, path="/opt/transformers", version="5.23.0")
+    with pytest.raises(Failure, match=f"engine.api_key_variable: {why}"):
+        planned(wish, a_host(bind="10.0.0.7", gpus=1, programs=(program,)))
 
 
 def test_a_process_is_looked_at_as_a_container_is() -> None:
