@@ -42,6 +42,8 @@ LOG = {
     "activation": r"CPU compute buffer size = *([\d.]+) MiB",
 }
 
+LISTENS = "listening on http"
+
 WIDE = "hidden_size=256 intermediate_size=1024"
 CASES = (
     # Architecture, sizes, tokens, slots, arguments.
@@ -204,6 +206,14 @@ def asset_of(path: Path) -> Asset:
 
 def logged(path: Path, arguments: str, prompt: str = "") -> str:
     """What the server logs until it listens, and while it continues the prompt."""
+    for _ in range(3):  # another program may have taken the port by then
+        log = _logged_once(path, arguments, prompt)
+        if LISTENS in log:
+            break
+    return log
+
+
+def _logged_once(path: Path, arguments: str, prompt: str) -> str:
     module, port = "moorage.adapters.engines.llama_server", free_port()
     words = ["--model", path, "--port", port, "--verbosity", "4", "--no-warmup"]
     command = [sys.executable, "-m", module, *map(str, words), *arguments.split()]
@@ -215,9 +225,9 @@ def logged(path: Path, arguments: str, prompt: str = "") -> str:
     with server.stdout as output:
         for line in output:
             lines.append(line)
-            if "listening on http" in line:
+            if LISTENS in line:
                 break
-        if prompt:
+        if prompt and LISTENS in lines[-1]:
             body = {"prompt": prompt, "n_predict": 1}
             httpx.post(f"http://127.0.0.1:{port}/completion", json=body, timeout=120)
         server.kill()
