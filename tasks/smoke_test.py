@@ -7,7 +7,7 @@ from moorage.adapters.engines.engine_http import ask
 from moorage.adapters.system.process import has_match
 from moorage.adapters.system.threads import in_thread, run_uninterrupted
 from moorage.common.failures import Cause, Failure
-from moorage.engines.api_key import key_secret
+from moorage.engines.engine_secrets import engine_secret
 from moorage.engines.launch import LaunchPlan
 from moorage.engines.registry import ENGINES
 from moorage.engines.workload import Workload, serving
@@ -130,8 +130,7 @@ async def canary(
         key = await in_thread(api_key, plan)
         watches = [Watch(spec, profile, ENGINES[plan.engine], one, key) for one in workloads]
         tell(f"{len(workloads)} started; watched for {seconds} s before the rest starts")
-        secret = key_secret(plan, ENGINES[plan.engine].api_key_variable)
-        traffic = Canary(share=spec.replace.canary_share, key_secret=secret)
+        traffic = Canary(share=spec.replace.canary_share, key_secret=engine_secret(plan))
         await run_uninterrupted(routes().share, plan.release, traffic)
         rounds, give_up = 0, time.monotonic() + seconds
         while True:

@@ -14,8 +14,8 @@ from moorage.adapters.secrets import read_secrets, redact
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
-from moorage.engines.api_key import key_secret
 from moorage.engines.base import Engine
+from moorage.engines.engine_secrets import engine_secret, metrics_secret
 from moorage.engines.launch import LaunchPlan
 from moorage.engines.plan import CLUSTER_CAUSES
 from moorage.engines.registry import ENGINES
@@ -150,14 +150,16 @@ async def _decisive(first: BaseException, every: Sequence[Watch]) -> BaseExcepti
 
 def api_key(plan: LaunchPlan) -> str:
     """The API key that a plan's engines require: the user's or moorage's own; empty = none."""
-    name = key_secret(plan, ENGINES[plan.engine].api_key_variable)
-    return read_secrets([name])[name] if name else ""
+    return _read(engine_secret(plan))
 
 
 def metrics_key(plan: LaunchPlan) -> str:
     """The API key that the engines' metrics require; empty = none."""
-    busy = ENGINES[plan.engine].busy
-    return api_key(plan) if busy and busy.guarded else ""
+    return _read(metrics_secret(plan))
+
+
+def _read(name: str) -> str:
+    return read_secrets([name])[name] if name else ""
 
 
 class Watch:

@@ -77,10 +77,9 @@ def key_of(row: ReleaseRow, given: str = "") -> str:
 def _key_name(row: ReleaseRow) -> str:
     if row.plan is None:
         return ""
-    from moorage.engines.api_key import key_secret  # noqa: PLC0415  (as above)
-    from moorage.engines.registry import ENGINES  # noqa: PLC0415  (as above)
+    from moorage.engines.engine_secrets import engine_secret  # noqa: PLC0415  (as above)
 
-    return key_secret(row.plan, ENGINES[row.plan.engine].api_key_variable)
+    return engine_secret(row.plan)
 
 
 def show_key(name: ModelName, as_json: AsJson = False) -> None:

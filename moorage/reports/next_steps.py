@@ -5,8 +5,8 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from moorage.engines.api_key import is_generated, key_secret, secrets_of
-from moorage.engines.registry import ENGINES
+from moorage.engines.api_key import is_generated, secrets_of
+from moorage.engines.engine_secrets import engine_secret
 from moorage.models.profile import ModelProfile
 from moorage.readiness.protocol import generation, readiness_probes
 from moorage.releases.release import Release
@@ -120,7 +120,7 @@ def _key(release: Release) -> str:
     """The API key's placeholder on a command line; empty = the engine requires no key."""
     if not release.plan or not secrets_of(release.plan):
         return ""
-    secret = key_secret(release.plan, ENGINES[release.plan.engine].api_key_variable)
+    secret = engine_secret(release.plan)
     if is_generated(secret):
         return f"$(moorage key show {release.model})"
     return "$KEY" if secret else ""

@@ -47,38 +47,33 @@ def require_version(image: str, version: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("image", "version"),
+    ("image", "version", "is_refused"),
     [
-        ("vllm/vllm-openai:v0.26.0", "0.26.0"),
-        ("vllm/vllm-openai:v0.26.0", "0.26"),
-        ("vllm/vllm-openai:v0.26.0-cu129", "0.26.0-ours"),
-        ("vllm/vllm-openai:nightly", "0.32.0"),
-        ("registry.example.com/vllm-openai:v0.26.0", "0.32.0"),
-    ],
-)
-def test_a_stated_version_may_be_that_of_an_image_or_of_an_image_that_hides_it(
-    image: str, version: str
-) -> None:
-    require_version(image, version)
-
-
-@pytest.mark.parametrize(
-    ("image", "version"),
-    [
-        ("vllm/vllm-openai:v0.26.0-x86_64", "0.32.0"),
-        ("vllm/vllm-openai:v0.26.1", "0.26.10"),
-        ("vllm/vllm-openai:v0.26.10", "0.26.1"),
-        ("vllm/vllm-openai:v0.26.0rc1", "0.26.0"),
-        ("vllm/vllm-openai:v0.26.0", "0.2"),
+        ("vllm/vllm-openai:v0.26.0", "0.26.0", False),
+        ("vllm/vllm-openai:v0.26.0", "0.26", False),
+        ("vllm/vllm-openai:v0.26.0-cu129", "0.26.0-ours", False),
+        ("vllm/vllm-openai:nightly", "0.32.0", False),
+        ("registry.example.com/vllm-openai:v0.26.0", "0.32.0", False),
+        ("vllm/vllm-openai:v0.26.0-x86_64", "0.32.0", True),
+        ("vllm/vllm-openai:v0.26.1", "0.26.10", True),
+        ("vllm/vllm-openai:v0.26.10", "0.26.1", True),
+        ("vllm/vllm-openai:v0.26.0rc1", "0.26.0", True),
+        ("vllm/vllm-openai:v0.26.0", "0.2", True),
     ],
 )
 def test_a_stated_version_that_an_official_image_does_not_have_is_refused(
-    image: str, version: str
+    image: str, version: str, is_refused: bool
 ) -> None:
-    with pytest.raises(Failure, match=f"engine.version: {version} is stated") as caught:
+    failures = list[Failure]()
+    try:
         require_version(image, version)
-    assert caught.value.cause is Cause.BAD_SPEC
-    assert "Leave `engine.version` out" in caught.value.suggestion
+    except Failure as failure:
+        failures.append(failure)
+    assert bool(failures) == is_refused
+    for found in failures:
+        assert f"engine.version: {version} is stated" in found.detail
+        assert found.cause is Cause.BAD_SPEC
+        assert "Leave `engine.version` out" in found.suggestion
 
 
 def require(wish: dict[str, Any], default: str = "1.10") -> None:

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from moorage.engines import engine_secrets
 from moorage.engines.launch import planned_workload
 from moorage.operations.reconcile.cluster_state import RepairRecord
 from moorage.releases.release_row import ReleaseRow
@@ -46,7 +47,8 @@ def test_metrics_are_read_with_the_engines_key_where_it_guards_them(
         return ""
 
     monkeypatch.setattr(probe, "read_metrics", read)
-    monkeypatch.setattr(verify, "api_key", lambda *_: "secret")
+    monkeypatch.setattr(engine_secrets, "key_secret", lambda *_: "secret")
+    monkeypatch.setattr(verify, "_read", lambda name: name)
     plan = PLAN.model_copy(update={"engine": EngineName(engine)})
     row = a_row(a_release(plan=plan, profile=a_profile()))
     probe._token_count(row, planned_workload(PLAN.containers[0]))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from moorage.adapters.gateway.doorman import Endpoint
-from moorage.adapters.gateway.table_reader import engine_secret
+from moorage.adapters.gateway.table_reader import release_secret
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.secrets import read_secrets
 from moorage.adapters.system.process import INTERPRETER
@@ -135,7 +135,7 @@ class Sleepers:
             return None
         if routes[0].other_protocol:
             raise Failure(Cause.ENGINE_UNREACHABLE, f"{model}: {routes[0].other_protocol}")
-        secret = engine_secret(self._ledger, routes[0].release)
+        secret = release_secret(self._ledger, routes[0].release)
         key = read_secrets([secret])[secret] if secret else ""
         return Endpoint(routes[0].endpoints, key, routes[0].release)
 

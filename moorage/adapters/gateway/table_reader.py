@@ -10,8 +10,7 @@ from moorage.adapters.gateway.envoy_folder import EnvoyFolder
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.secrets import read_secrets
 from moorage.common.failures import Failure
-from moorage.engines.api_key import key_secret
-from moorage.engines.registry import ENGINES
+from moorage.engines.engine_secrets import engine_secret
 from moorage.gateway.clusters import engine_key
 from moorage.gateway.gateway import GatewayOptions
 from moorage.gateway.table import ApiKey, Backend, ModelRoute, RoutingTable, split
@@ -155,7 +154,7 @@ class TableReader:
         """The key file of a release; its record names the secret unless `secret` does."""
         known = self._files.get(release)
         if not known or (known.problem and self._clock() - known.read_at > RETRY_SECONDS):
-            named = engine_secret(self._ledger, release) if secret is None else secret
+            named = release_secret(self._ledger, release) if secret is None else secret
             known = self._files[release] = self._write(release, named)
         return known
 
@@ -186,7 +185,7 @@ def _backend(route: Route, key: _KeyFile) -> Backend | None:
     )
 
 
-def engine_secret(ledger: Ledger, release: str) -> str:
+def release_secret(ledger: Ledger, release: str) -> str:
     """Name of the secret with the key of a release's engine; empty = it requires none."""
     plan = ledger.releases.get(release).plan
-    return key_secret(plan, ENGINES[plan.engine].api_key_variable) if plan else ""
+    return engine_secret(plan) if plan else ""

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from moorage.common.values import Value
-from moorage.engines.api_key import key_secret
+from moorage.engines.engine_secrets import metrics_secret
 from moorage.engines.labels import LABEL_REPLICA
 from moorage.engines.launch import LaunchPlan
 from moorage.engines.registry import ENGINES
@@ -55,12 +55,10 @@ def deployed(row: ReleaseRow) -> Deployed:
     found = Deployed(model=row.model, release=row.id, revision=row.revision)
     if row.plan is None:
         return found
-    engine = ENGINES[row.plan.engine]
-    guarded = engine.busy is not None and engine.busy.guarded
     facts = {
         "engine": row.plan.engine,
         "engine_version": row.plan.engine_version,
-        "key_secret": key_secret(row.plan, engine.api_key_variable) if guarded else "",
+        "key_secret": metrics_secret(row.plan),
         "targets": tuple(_engine_targets(row.plan)),
     }
     return found.model_copy(update=facts)
