@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from moorage.adapters.docker.helper import PULL_SECONDS, ensure_helper_image
+from moorage.adapters.docker.helper_image import PULL_SECONDS, ensure_helper_image
 from moorage.adapters.docker.images import DockerImages
 from moorage.adapters.engines.engine_folders import make_remote_cache_folders
 from moorage.adapters.sources import mirrors_of, read_keys, source_for

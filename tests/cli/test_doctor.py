@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,7 @@ def test_docker_without_the_toolkit_is_told_where_there_are_nvidia_gpus(
     card = Accelerator(index=0, type="cuda", name="L4", memory_total=GIB, memory_free=GIB)
     host = HostSnapshot(name="local", docker="28.0", accelerators=(card,))
     monkeypatch.setattr("moorage.cli.machine.survey_host", lambda _: host)
+    monkeypatch.setattr(host_diagnosis, "connection", lambda *_: nullcontext())
     monkeypatch.setattr(host_diagnosis, "ask_daemon", lambda _: {"Runtimes": {"runc": {}}})
     done = CliRunner().invoke(app, ["doctor", "--json"])
     (check,) = [one for one in json.loads(done.stdout) if one["name"] == "toolkit"]

@@ -10,7 +10,7 @@ import docker.errors
 import pytest
 
 from moorage.adapters.docker.client import forget_clients
-from moorage.adapters.docker.helper import ensure_helper_image
+from moorage.adapters.docker.helper_image import ensure_helper_image
 from moorage.adapters.hosts.remote_host import describe
 from moorage.adapters.hosts.survey import survey_host
 from moorage.common.failures import Cause, Failure

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from docker.types import Mount as DockerMount
 
 from moorage.adapters.docker.client import forget_clients
-from moorage.adapters.docker.helper import HelperJob, run_helper
+from moorage.adapters.docker.helper_job import HelperJob, run_helper
 from moorage.adapters.engines.engine_folders import make_remote_cache_folders
 from moorage.adapters.hosts.remote_host import describe
 from moorage.common.failures import Cause, Failure
@@ -77,8 +76,7 @@ def test_a_store_may_belong_to_a_user_who_shares_it_with_nobody(seen: HostSnapsh
     os.chown(store, 1234, 1234)
     store.chmod(0o700)
     make_remote_cache_folders(seen, [keeping(seen, one="/cache")])
-    mount = DockerMount(STORE, seen.store, type="bind", read_only=True)
-    job = HelperJob(HELPER, ("ls", STORE), "keep", 20, mounts=[mount])
+    job = HelperJob(HELPER, ("ls", STORE), "keep", 20, folders={STORE: seen.store})
     assert "cache" in run_helper(parse_access(seen.address), job)
 
 

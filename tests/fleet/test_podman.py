@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 
 from moorage.adapters.docker.client import connect, is_name_taken
 from moorage.adapters.docker.containers import DockerRuntime
-from moorage.adapters.docker.helper import HelperJob, run_helper
+from moorage.adapters.docker.helper_job import HelperJob, run_helper
 from moorage.adapters.docker.images import DockerImages
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import parse_access

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from docker.models.containers import Container
 
-from moorage.adapters.docker.helper import start_with_input
+from moorage.adapters.docker.helper_input import start_with_input
 from moorage.adapters.transfer import host_store
 from moorage.common.failures import Cause, Failure
 from moorage.engines.labels import LABEL_HELPER

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from moorage.adapters.docker.client import forget_clients
-from moorage.adapters.docker.helper import HelperJob, run_helper
+from moorage.adapters.docker.helper_job import HelperJob, run_helper
 from moorage.adapters.hosts.survey import survey_host
 from moorage.adapters.sources.store import Manifest
 from moorage.adapters.ssh import TUNNELS

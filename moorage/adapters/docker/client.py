@@ -19,7 +19,7 @@ from moorage.adapters.docker.connection import as_docker_would
 from moorage.adapters.docker.errors import reach_failure
 from moorage.adapters.docker.limited_client import LimitedClient
 from moorage.adapters.ssh import TUNNELS
-from moorage.common.failures import Cause, Failure
+from moorage.common.failures import Cause
 from moorage.common.versions import version_key
 from moorage.inventory.access import LOCAL, Access, parse_access
 from moorage.inventory.checks import OLDEST_API
@@ -124,21 +124,6 @@ def daemon_failures(access: Access, refused: Cause = Cause.RUNTIME_UNAVAILABLE) 
     except DAEMON_ERRORS as error:
         forget_clients()
         raise reach_failure(error, access.address) from error
-
-
-def require_device_requests(client: docker.DockerClient, host: str) -> None:
-    """Raise `ACCELERATOR_RUNTIME_MISSING` for a daemon that would ignore requests for accelerators.
-
-    Podman (4.3 to 5.1 at least) silently ignores `DeviceRequests`:
-    https://github.com/podman-container-tools/podman/issues/22645
-    """
-    components = client.version().get("Components") or ()
-    if any(component.get("Name") == "Podman Engine" for component in components):
-        raise Failure(
-            Cause.ACCELERATOR_RUNTIME_MISSING,
-            f"Podman on {host} gives no NVIDIA accelerators through its Docker-compatible socket",
-            suggestion="Use Docker with NVIDIA's container toolkit on hosts with NVIDIA GPUs.",
-        )
 
 
 def is_name_taken(error: APIError) -> bool:

@@ -1,17 +1,20 @@
-"""Connections to Docker daemons without a client, for reading: a third of a client's time.
+"""Connections to Docker daemons without a client: a third of its time for each request.
 
 A daemon answers a path without a version in its newest version, so no version is requested first.
 """
 
+import json
 import os
 import socket
 import ssl
+import struct
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import lru_cache, partial
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
 
+from moorage.adapters.docker.errors import NO_CERTIFICATES, reach_failure
 from moorage.adapters.transfer.http_answer import TimedAnswer
 from moorage.common.failures import Cause, Failure
 from moorage.common.strict_json import JsonLimits, decode
@@ -24,7 +27,27 @@ MOST_BYTES = 16 * MIB
 
 LIMITS = JsonLimits(size=MOST_BYTES, entries=1_000_000)
 
-OK, NOT_FOUND = 200, 404
+MOST_MESSAGE = 2000
+"""Most characters of a daemon's message."""
+
+NOT_FOUND, REFUSED = 404, 300
+"""The status for what is not there, and the first one that is no success."""
+
+FRAME = struct.Struct(">4xL")
+"""Header of a frame of a container's output: its length."""
+
+
+class DaemonError(ValueError):
+    """A request that a daemon did not carry out.
+
+    Attributes:
+        status: HTTP status of the answer.
+        explanation: The daemon's message.
+    """
+
+    def __init__(self, status: int, explanation: str) -> None:
+        super().__init__(f"{status}: {explanation}")
+        self.status, self.explanation = status, explanation
 
 
 def as_docker_would() -> Access:
@@ -47,14 +70,18 @@ def connection(address: str, seconds: int) -> Iterator[HTTPConnection]:
     access = parse_access(address)
     try:
         with closing(_opened(access)) as opened:
-            opened.connect()
-            opened.sock.settimeout(seconds)
-            opened.response_class = partial(TimedAnswer, seconds=seconds)  # type: ignore[assignment]
+            limit(opened, seconds)
             yield opened
     except (OSError, HTTPException, ValueError) as error:
-        from moorage.adapters.docker.errors import reach_failure  # noqa: PLC0415  (imports docker)
-
         raise reach_failure(error, access.address) from error
+
+
+def limit(daemon: HTTPConnection, seconds: float) -> None:
+    """Set how long each whole answer may take from now on; connects if there is no connection."""
+    if daemon.sock is None:
+        daemon.connect()
+    daemon.sock.settimeout(seconds)
+    daemon.response_class = partial(TimedAnswer, seconds=seconds)  # type: ignore[assignment]
 
 
 def get(daemon: HTTPConnection, path: str) -> Any:
@@ -65,16 +92,45 @@ def get(daemon: HTTPConnection, path: str) -> Any:
 
 def get_body(daemon: HTTPConnection, path: str) -> bytes | None:
     """The body of the answer to a GET request; None for status 404."""
-    daemon.request("GET", path)
-    answer = daemon.getresponse()
-    body = answer.read(MOST_BYTES + 1)
-    if len(body) > MOST_BYTES:
-        raise ValueError(f"its answer has more than {MOST_BYTES:,} bytes")
-    if answer.status == NOT_FOUND:
-        return None
-    if answer.status != OK:
-        raise ValueError(f"{answer.status} {answer.reason}: {body[:300].decode(errors='replace')}")
+    try:
+        return _ask(daemon, "GET", path)
+    except DaemonError as error:
+        if error.status == NOT_FOUND:
+            return None
+        raise
+
+
+def send(daemon: HTTPConnection, verb: str, path: str, content: Any = None) -> Any:
+    """The answer to a request that changes something, which may carry JSON; None = it is empty.
+
+    Raises:
+        DaemonError: When the daemon does not carry it out.
+    """
+    body = _ask(daemon, verb, path, None if content is None else json.dumps(content))
+    return decode(body, LIMITS) if body else None
+
+
+def _ask(daemon: HTTPConnection, verb: str, path: str, content: str | None = None) -> bytes:
+    try:
+        daemon.request(verb, path, content, {"Content-Type": "application/json"} if content else {})
+        answer = daemon.getresponse()
+        body = answer.read(MOST_BYTES + 1)
+        if len(body) > MOST_BYTES:
+            raise ValueError(f"its answer has more than {MOST_BYTES:,} bytes")
+    except BaseException:
+        daemon.close()  # without a whole answer it would take no other request
+        raise
+    if answer.status >= REFUSED:
+        raise DaemonError(answer.status, _message(body) or answer.reason)
     return body
+
+
+def _message(body: bytes) -> str:
+    """The message of an error, which daemons send as JSON."""
+    try:
+        return str(decode(body, LIMITS)["message"])[:MOST_MESSAGE]
+    except (ValueError, KeyError, TypeError):
+        return body[:MOST_MESSAGE].decode(errors="replace")
 
 
 def _opened(access: Access) -> HTTPConnection:
@@ -111,8 +167,6 @@ def _tls(folder: str) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=f"{folder}/ca.pem")
         context.load_cert_chain(f"{folder}/cert.pem", f"{folder}/key.pem")
     except OSError as error:
-        from moorage.adapters.docker.errors import NO_CERTIFICATES  # noqa: PLC0415  (as above)
-
         detail = f"{folder}: {error.strerror or error}"
         raise Failure(Cause.HOST_UNAUTHORIZED, detail, suggestion=NO_CERTIFICATES) from error
     return context

@@ -8,10 +8,11 @@ import docker
 from docker.errors import APIError, ImageNotFound, NotFound
 from docker.models.containers import Container
 
-from moorage.adapters.docker.client import CONFLICT, daemon, require_device_requests
+from moorage.adapters.docker.client import CONFLICT, daemon
 from moorage.adapters.docker.container_options import container_arguments, deliver
 from moorage.adapters.docker.container_states import belongs, observe_containers
 from moorage.adapters.docker.errors import start_failure
+from moorage.adapters.docker.helper_job import require_device_requests
 from moorage.adapters.docker.images import local_name
 from moorage.adapters.engines.engine_folders import make_cache_folders
 from moorage.adapters.hosts.observation import Observation, log_of_container
@@ -46,7 +47,7 @@ class DockerRuntime:
                 make_cache_folders(spec)
             arguments = container_arguments(spec) | {"image": local_name(client, spec.image)}
             if arguments["device_requests"]:
-                require_device_requests(client, spec.host)
+                require_device_requests(client.version(), spec.host)
             try:
                 container = client.containers.create(**arguments)
                 try:

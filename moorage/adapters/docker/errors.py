@@ -1,6 +1,8 @@
 """Docker's error messages as failures: for starts, and for daemons that cannot be reached."""
 
-from docker.errors import APIError
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from moorage.adapters.system.os_errors import (
     NETWORK_ERRORS,
@@ -10,8 +12,12 @@ from moorage.adapters.system.os_errors import (
     innermost_message,
 )
 from moorage.common.failures import Cause, Failure
-from moorage.engines.launch import ContainerSpec
 from moorage.inventory.devices import device_kind
+
+if TYPE_CHECKING:
+    from docker.errors import APIError
+
+    from moorage.engines.launch import ContainerSpec
 
 LOST_GPU = (
     "`nvidia-smi -L` on the host lists the GPUs that are left. Deploy the model again: it takes"

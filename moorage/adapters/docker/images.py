@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from docker.errors import APIError, DockerException, ImageNotFound
 
 from moorage.adapters.docker.client import CONFLICT, connect, daemon, follow
+from moorage.adapters.docker.connection import connection
 from moorage.adapters.docker.errors import pull_failure
+from moorage.adapters.docker.image_list import digests_of, image_names, names_of
 from moorage.common.failures import Cause, Failure
 from moorage.engines.installed import ImageSize
 from moorage.images.image import LACKABLE
 from moorage.inventory.access import parse_access
-from moorage.spec.image_reference import DEFAULT_TAG, familiar, parse_reference, repository
+from moorage.spec.image_reference import DEFAULT_TAG, familiar, parse_reference
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -29,7 +31,7 @@ MOST_LAYERS = 1000
 """Most layers of one pull whose progress is shown; an image has 127 at most."""
 
 ANSWER_SECONDS = 10
-"""Limit for the answer of a daemon that is pulling."""
+"""Limit for a daemon's answer; it may be pulling."""
 
 HELPER_BROKEN = "Credentials store error"
 """Begins Docker's message when the helper that keeps its logins cannot be asked."""
@@ -71,8 +73,8 @@ class DockerImages:
 
     def names(self) -> frozenset[str]:
         """References and digests of all present images; raises `RUNTIME_UNAVAILABLE`."""
-        with daemon(self.address) as client:
-            return frozenset().union(*map(_names, client.api.images()))
+        with connection(self.address, ANSWER_SECONDS) as there:
+            return image_names(there)
 
     def sizes(self) -> tuple[ImageSize, ...]:
         """The sizes of all images; raises `RUNTIME_UNAVAILABLE`."""
@@ -87,7 +89,7 @@ class DockerImages:
         return tuple(
             ImageSize(
                 identity=image["Id"],
-                names=_names(image),
+                names=names_of(image),
                 bytes=max(0, image["Size"]),
                 shared=max(0, image["SharedSize"]),  # -1 = not computed
             )
@@ -116,10 +118,8 @@ class DockerImages:
                 return None
             except APIError as error:
                 raise pull_failure(str(error.explanation or error), reference) from error
-        own = familiar(repository(reference))
         labels = (attributes.get("Config") or {}).get("Labels") or {}
-        known = (entry.split("@", 1) for entry in attributes.get("RepoDigests") or ())
-        digests = tuple(digest for name, digest in known if familiar(name) == own)
+        digests = digests_of(attributes, reference)
         # The usual driver of Docker's classic image store; no other store has one of this name.
         is_classic = (attributes.get("GraphDriver") or {}).get("Name") == "overlay2"
         return LocalImage(
@@ -235,14 +235,6 @@ def local_name(client: DockerClient, reference: str) -> str:
         return reference
     same = (identity for name, identity in known.items() if name.endswith(f"@{digest}"))
     return next(same, reference)
-
-
-def _names(image: Mapping[str, Any]) -> frozenset[str]:
-    """References and digests of a listed image, as the daemon and as people write them."""
-    names = [name for key in ("RepoTags", "RepoDigests") for name in image.get(key) or ()]
-    # Podman gives an image that was never in a registry the name `localhost/...`.
-    own = (name.removeprefix("localhost/") for name in names)
-    return frozenset((*names, *map(familiar, names), *own))
 
 
 def _update_layers(layers: Layers, event: dict[str, Any]) -> bool:

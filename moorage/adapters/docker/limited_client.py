@@ -1,7 +1,6 @@
 """Docker's own client with limits of time and bytes: the host of a daemon may be hostile."""
 
 import math
-import struct
 from collections.abc import Iterator
 from contextlib import closing
 from functools import cache
@@ -13,7 +12,7 @@ import docker
 import requests
 from docker.errors import DockerException
 
-from moorage.adapters.docker.connection import CONNECT_SECONDS
+from moorage.adapters.docker.connection import CONNECT_SECONDS, FRAME
 from moorage.adapters.transfer.http_answer import TimedAnswer, body_of
 from moorage.common.strict_json import JsonError, JsonLimits, decode
 from moorage.common.units import KIB, MIB, human_bytes
@@ -24,9 +23,6 @@ LARGEST_ANSWER = 16 * MIB
 EVENT = JsonLimits(size=64 * KIB, entries=1000)
 PIECE = 64 * KIB
 """Most bytes of one piece of a stream."""
-
-FRAME = struct.Struct(">4xL")
-"""Header of a frame of a container's output: its length."""
 
 
 class LimitedClient(docker.DockerClient):

@@ -6,10 +6,8 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from pathlib import Path, PurePosixPath
 
-from docker.types import Mount
-
-from moorage.adapters.docker.client import daemon_failures
-from moorage.adapters.docker.helper import HelperJob, run_helper
+from moorage.adapters.docker.connection import connection
+from moorage.adapters.docker.helper_job import ASK_SECONDS, HelperJob, run_with
 from moorage.adapters.sources.store import verify
 from moorage.adapters.system.os_errors import disk_failures, unwritten
 from moorage.common.failures import Cause, Failure
@@ -67,12 +65,12 @@ def make_remote_cache_folders(host: HostSnapshot, specs: Iterable[ContainerSpec]
         ("sh", "-c", SCRIPT, "keep", *words),
         purpose="keep",
         seconds=HELPER_SECONDS,
-        mounts=[Mount(STORE, host.store, type="bind")],
+        folders={STORE: host.store},
         writes=True,
     )
-    with daemon_failures(access):
+    with connection(access.url, ASK_SECONDS) as daemon:
         try:
-            run_helper(access, job)
+            run_with(daemon, access.machine, job)
         except Failure as failure:
             if failure.cause is Cause.RUNTIME_UNAVAILABLE:
                 detail = f"{host.name}: {host.store}: {failure.detail}"

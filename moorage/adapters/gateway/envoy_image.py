@@ -2,7 +2,13 @@
 
 import platform
 
-from moorage.adapters.hosts.remote_host import ask_daemon, describe, helper_image_on
+from moorage.adapters.docker.connection import connection
+from moorage.adapters.hosts.remote_host import (
+    ASK_SECONDS,
+    ask_daemon,
+    describe,
+    helper_image_on,
+)
 from moorage.adapters.registry.pinning import present_image
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
@@ -39,7 +45,9 @@ def fleet_host(host: Host, fleet: Fleet) -> tuple[HostSnapshot, GatewayHost]:
             f"host {host.name} is this machine",
             suggestion="Leave --host out.",
         )
-    info = ask_daemon(host.access)
+    with connection(host.access.url, ASK_SECONDS) as daemon:
+        info = ask_daemon(daemon)
+        helper = helper_image_on(daemon, host, fleet, info, PULL_SECONDS)
     machine = info["Architecture"]
     there = describe(host).model_copy(
         update={
@@ -51,7 +59,7 @@ def fleet_host(host: Host, fleet: Fleet) -> tuple[HostSnapshot, GatewayHost]:
         name=host.name,
         address=host.access.url,
         bind=host.bind,
-        helper_image=helper_image_on(host, fleet, info, PULL_SECONDS),
+        helper_image=helper,
     )
     return there, kept
 

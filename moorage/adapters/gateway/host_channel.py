@@ -12,7 +12,7 @@ from docker.types import Mount
 
 from moorage.adapters.docker.client import DAEMON_ERRORS, daemon
 from moorage.adapters.docker.containers import remove_container
-from moorage.adapters.docker.helper import MEMORY, PYTHON
+from moorage.adapters.docker.helper_job import MEMORY, PYTHON
 from moorage.adapters.gateway import folder_program
 from moorage.adapters.transfer import bundle
 from moorage.common.failures import Cause, Failure
@@ -112,7 +112,7 @@ class HostChannel:
             return link
 
     def _arguments(self) -> dict[str, Any]:
-        """Container options like those of `helper_options`, plus the volumes, minus the network."""
+        """Container options like those of `helper_config`, plus the volumes, minus the network."""
         return {
             "image": self._host.helper_image,
             "entrypoint": list(PYTHON[:1]),

@@ -6,14 +6,21 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from moorage.adapters.docker.client import DAEMON_ERRORS, connect
-from moorage.adapters.docker.helper import PYTHON, HelperJob, helper_options, run_helper
+from moorage.adapters.docker.helper_job import (
+    PYTHON,
+    HelperJob,
+    helper_config,
+    helper_name,
+    run_helper,
+)
 from moorage.adapters.hosts import reachability as greeting
-from moorage.adapters.hosts.host_diagnosis import ERRORS, HostDiagnosis, diagnose_host
+from moorage.adapters.hosts.host_diagnosis import HostDiagnosis, diagnose_host
+from moorage.adapters.hosts.remote_host import ERRORS
 from moorage.adapters.system.os_errors import innermost_message
 from moorage.adapters.system.parallel import map_parallel
-from moorage.common.failures import Failure
 from moorage.inventory.checks import (
     HostChecks,
     broken,
@@ -107,7 +114,7 @@ def _reach_neighbours(diagnosis: HostDiagnosis, listening: Sequence[HostDiagnosi
     try:
         output = run_helper(diagnosis.host.access, job)
         troubles = [str(trouble) for trouble in json.loads(output.splitlines()[-1])]
-    except (Failure, *ERRORS) as error:
+    except ERRORS as error:
         troubles = [innermost_message(str(error))] * len(others)
     names = (other.host.name for other in others)
     diagnosis.checks.append(judge_neighbours(dict(zip(names, troubles, strict=True))))
@@ -132,14 +139,18 @@ def _listen_remotely(host: Host, image: str, port: int) -> Iterator[None]:
 
     If this machine loses the host, the container exits by itself and Docker removes it.
     """
-    options = helper_options("check", (*PROGRAM, "listen", str(port)))
-    published = {"network_mode": None, "ports": {f"{port}/tcp": (host.bind, port)}}
-    container = connect(host.access, STOP_SECONDS).containers.create(
-        image, **options | published, auto_remove=True
-    )
+    config, opened = helper_config(image, "check", (*PROGRAM, "listen", str(port))), f"{port}/tcp"
+    config["ExposedPorts"] = {opened: {}}
+    config["HostConfig"] |= {
+        "NetworkMode": "default",
+        "PortBindings": {opened: [{"HostIp": host.bind, "HostPort": str(port)}]},
+        "AutoRemove": True,
+    }
+    api: Any = connect(host.access, STOP_SECONDS).api
+    container = api.create_container_from_config(config, helper_name("check"))["Id"]
     try:
-        container.start()
+        api.start(container)
         yield
     finally:
         with contextlib.suppress(*DAEMON_ERRORS):
-            connect(host.access, STOP_SECONDS).api.remove_container(str(container.id), force=True)
+            connect(host.access, STOP_SECONDS).api.remove_container(container, force=True)

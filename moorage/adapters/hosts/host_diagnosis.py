@@ -6,11 +6,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from http.client import HTTPConnection
 from typing import Any
 
-from moorage.adapters.docker.client import DAEMON_ERRORS, connect
+from moorage.adapters.docker.connection import connection, get
 from moorage.adapters.hosts.remote_host import (
     ASK_SECONDS,
+    ERRORS,
     ask_daemon,
     helper_image_on,
     probe_host,
@@ -33,9 +35,6 @@ from moorage.inventory.checks import (
 from moorage.inventory.fleet import Fleet, Host
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.inventory.survey.facts import HostFacts
-
-ERRORS = (*DAEMON_ERRORS, OSError, ValueError)
-"""Errors of a host that is lost during its diagnosis."""
 
 HELPER_SECONDS = 45.0
 """How long a diagnosis waits for the helper's image; part of the limit of the diagnosis."""
@@ -91,35 +90,44 @@ def check_accelerators(host: Host, seen: HostSnapshot) -> list[Check]:
     )
     checks = judge_accelerators(facts, host.accelerators == "auto")
     if seen.docker:
-        checks += judge_toolkit(facts, tuple(ask_daemon(host.access).get("Runtimes") or ()))
+        with connection(host.access.url, ASK_SECONDS) as daemon:
+            checks += judge_toolkit(facts, tuple(ask_daemon(daemon).get("Runtimes") or ()))
     return checks
 
 
 def _docker_here(host: Host) -> list[Check]:
-    info = ask_daemon(host.access)
-    checks = [_docker_version(host, info)]
+    with connection(host.access.url, ASK_SECONDS) as daemon:
+        info = ask_daemon(daemon)
+        checks = [_docker_version(daemon, info)]
     with contextlib.suppress(OSError):
         checks += judge_disks(shutil.disk_usage(info["DockerRootDir"]).free, None)
     return checks
 
 
 def _diagnose_remote(host: Host, fleet: Fleet) -> HostDiagnosis:
-    diagnosis, detect = HostDiagnosis(host), host.accelerators == "auto"
+    diagnosis = HostDiagnosis(host)
+    with connection(host.access.url, ASK_SECONDS) as daemon:
+        _diagnose_with(daemon, diagnosis, fleet)
+    return diagnosis
+
+
+def _diagnose_with(daemon: HTTPConnection, diagnosis: HostDiagnosis, fleet: Fleet) -> None:
+    host, detect = diagnosis.host, diagnosis.host.accelerators == "auto"
     began = time.time()
-    info = ask_daemon(host.access)
+    info = ask_daemon(daemon)
     ended = time.time()
     # Cloned machines share the ID. The other fields distinguish several daemons of one machine.
     diagnosis.daemon = " ".join(str(info.get(name)) for name in ("ID", "Name", "DockerRootDir"))
     reached = fine("reachability", f"as {info['Name']}, through {host.access.scheme}")
-    diagnosis.checks += [reached, _docker_version(host, info)]
+    diagnosis.checks += [reached, _docker_version(daemon, info)]
     if (ahead := seconds_ahead(str(info.get("SystemTime")), began, ended)) is not None:
         diagnosis.checks.append(judge_clock(ahead))
     try:
-        image = helper_image_on(host, fleet, info, HELPER_SECONDS)
-        facts = probe_host(partial(run_probe, host, image), info, detect)
-    except (Failure, *ERRORS) as error:
+        image = helper_image_on(daemon, host, fleet, info, HELPER_SECONDS)
+        facts = probe_host(partial(run_probe, daemon, host, image), info, detect)
+    except ERRORS as error:
         diagnosis.checks.append(_no_helper(fleet.helper_image, error))
-        return diagnosis
+        return
     diagnosis.image = image
     diagnosis.checks += [fine("helper image", image), *judge_accelerators(facts, detect)]
     listed = facts.accelerators if host.accelerators == "auto" else host.accelerators
@@ -129,11 +137,10 @@ def _diagnose_remote(host: Host, fleet: Fleet) -> HostDiagnosis:
     diagnosis.port = _free_port(host, facts.ports)
     if not diagnosis.port:
         diagnosis.checks.append(broken("bind", f"all of {host.ports} is in use", "Widen `ports`."))
-    return diagnosis
 
 
-def _docker_version(host: Host, info: dict[str, Any]) -> Check:
-    newest_api = connect(host.access, ASK_SECONDS).api.version(api_version=False)["ApiVersion"]
+def _docker_version(daemon: HTTPConnection, info: dict[str, Any]) -> Check:
+    newest_api = get(daemon, "/version")["ApiVersion"]
     return judge_docker(str(info["ServerVersion"]), str(newest_api))
 
 

@@ -2,16 +2,15 @@
 
 from collections.abc import Callable
 from functools import partial
+from http.client import HTTPConnection, HTTPException
 from typing import Any
 
-from docker.errors import APIError
-from docker.types import Mount
-
-from moorage.adapters.docker.client import DAEMON_ERRORS, connect, daemon_failures
-from moorage.adapters.docker.errors import NO_MOUNT, REFUSED_REQUEST
-from moorage.adapters.docker.helper import HelperJob, ensure_helper_image, run_helper
+from moorage.adapters.docker.connection import connection, get, limit
+from moorage.adapters.docker.errors import REFUSED_REQUEST
+from moorage.adapters.docker.helper_image import ensure_helper_image
+from moorage.adapters.docker.helper_job import FolderMissing, HelperJob, run_with
+from moorage.adapters.docker.image_list import image_names
 from moorage.common.failures import Cause, Failure
-from moorage.inventory.access import Access
 from moorage.inventory.devices import NVIDIA_RUNTIME
 from moorage.inventory.fleet import Fleet, Host
 from moorage.inventory.snapshot import HostSnapshot
@@ -33,6 +32,9 @@ PROBE_SECONDS = 30
 PULL_SECONDS = 10.0
 """How long a survey waits for the helper's image; staging waits for the whole pull."""
 
+ERRORS = (Failure, OSError, HTTPException, ValueError)
+"""Errors of a daemon that is lost, and of a probe that fails."""
+
 WITHOUT_GPUS = ("could not select device driver", "initialization error", "unresolvable CDI")
 """Messages of Docker and NVIDIA's toolkit on a host that has the toolkit, but no GPU or driver."""
 
@@ -52,56 +54,64 @@ def describe(host: Host) -> HostSnapshot:
 
 
 def survey_remote_host(host: Host, fleet: Fleet) -> HostFacts:
-    """Facts about a host from its daemon, which has to answer, and from a probe, which may fail."""
-    info, image = ask_daemon(host.access), ""
-    try:
-        image = helper_image_on(host, fleet, info, PULL_SECONDS)
-        facts = probe_host(partial(run_probe, host, image), info, host.accelerators == "auto")
-    except (Failure, *DAEMON_ERRORS, ValueError) as error:
-        total = int(info["MemTotal"])
-        trouble = f"the probe did not run, so its use of RAM is not known: {error}"
-        facts = HostFacts(
-            cores=int(info["NCPU"]), ram_total=total, ram_free=total, troubles=(trouble,)
-        )
+    """Facts about a host from its daemon, which has to answer, and from a probe, which may fail.
+
+    Raises:
+        Failure: As `connection`, when the daemon does not answer.
+    """
+    with connection(host.access.url, ASK_SECONDS) as daemon:
+        info, image = ask_daemon(daemon), ""
+        limit(daemon, PROBE_SECONDS)  # a daemon that unpacks an image lists the others slowly
+        images = image_names(daemon)
+        try:
+            image = helper_image_on(daemon, host, fleet, info, PULL_SECONDS)
+            probe = partial(run_probe, daemon, host, image)
+            facts = probe_host(probe, info, host.accelerators == "auto")
+        except ERRORS as error:
+            total = int(info["MemTotal"])
+            trouble = f"the probe did not run, so its use of RAM is not known: {error}"
+            facts = HostFacts(
+                cores=int(info["NCPU"]), ram_total=total, ram_free=total, troubles=(trouble,)
+            )
     return facts.model_copy(
         update={
             "docker": info.get("ServerVersion", ""),
             "machine": info["Architecture"],
             "kernel": _kernel(info),
+            "images": images,
             "helper_image": image,
         }
     )
 
 
-def helper_image_on(host: Host, fleet: Fleet, info: dict[str, Any], seconds: float) -> str:
+def ask_daemon(daemon: HTTPConnection) -> dict[str, Any]:
+    """A daemon's information about itself and its host."""
+    return dict(get(daemon, "/info"))
+
+
+def helper_image_on(
+    daemon: HTTPConnection, host: Host, fleet: Fleet, info: dict[str, Any], seconds: float
+) -> str:
     """The reference of the fleet's helper image on a host; raises as `ensure_helper_image`."""
     machine = info["Architecture"]
     known = {"registries": fleet.registries, "architecture": ARCHITECTURES.get(machine, machine)}
     there = describe(host).model_copy(update=known)
-    return ensure_helper_image(there, fleet.helper_image, seconds)
+    return ensure_helper_image(there, fleet.helper_image, seconds, daemon)
 
 
-def ask_daemon(access: Access) -> dict[str, Any]:
-    """A daemon's information about itself and its host; raises `Failure` if it does not answer."""
-    with daemon_failures(access):
-        return dict(connect(access, ASK_SECONDS).info())
-
-
-def run_probe(host: Host, image: str, handed: Handed) -> HostFacts:
+def run_probe(daemon: HTTPConnection, host: Host, image: str, handed: Handed) -> HostFacts:
     """Run a probe on a remote host, which has the image.
 
     Raises:
-        Failure: As `run_helper`.
+        Failure: As `run_with`.
         ValueError: When the output of the probe cannot be parsed.
     """
-    mount = Mount(STORE, host.store, type="bind", read_only=True)
-    job = HelperJob(image, ("sh", "-c", SCRIPT), "probe", PROBE_SECONDS, handed, [mount])
+    command = ("sh", "-c", SCRIPT)
+    job = HelperJob(image, command, "probe", PROBE_SECONDS, handed, {STORE: host.store})
     try:
-        output = run_helper(host.access, job)
-    except APIError as error:
-        if NO_MOUNT not in str(error.explanation):
-            raise
-        output = run_helper(host.access, job._replace(mounts=()))  # no model is staged there yet
+        output = run_with(daemon, host.access.machine, job)
+    except FolderMissing:  # no model is staged there yet
+        output = run_with(daemon, host.access.machine, job._replace(folders={}))
     return read_probe(output)
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import psutil
 
-from moorage.adapters.docker.containers import DockerRuntime
-from moorage.adapters.docker.images import DockerImages
+from moorage.adapters.docker.connection import connection, get
+from moorage.adapters.docker.image_list import image_names
 from moorage.adapters.hosts.local_host import (
     installed_programs,
     interface_with,
@@ -20,7 +20,12 @@ from moorage.adapters.hosts.local_host import (
     ports_in_use,
     refuses_device_requests,
 )
-from moorage.adapters.hosts.remote_host import ask_daemon, describe, survey_remote_host
+from moorage.adapters.hosts.remote_host import (
+    ASK_SECONDS,
+    ask_daemon,
+    describe,
+    survey_remote_host,
+)
 from moorage.adapters.sources.store import staged_models
 from moorage.adapters.system.parallel import map_parallel
 from moorage.common.failures import Failure
@@ -116,11 +121,8 @@ def survey_host(host: Host, fleet: Fleet | None = None) -> HostSnapshot:
 def _local_facts(host: Host) -> dict[str, Any]:
     allowed = ("docker", "process") if host.runtimes == "auto" else host.runtimes
     docker, trouble = "", "no runtime is allowed on this host"
-    images = frozenset[str]()
     if "docker" in allowed:
         docker, trouble = docker_version(host.access.url)
-        with suppress(Failure):  # without an answer the host gets no bonus for images
-            images = DockerImages(host.access.url).names() if docker else images
     processes = "process" in allowed and host.address == "local"
     memory = psutil.virtual_memory()
     facts = HostFacts(
@@ -145,22 +147,30 @@ def _local_facts(host: Host) -> dict[str, Any]:
         ),
         "interface": host.interface or interface_with(host.bind),
         "programs": installed_programs(accelerated=accelerated) if processes else (),
-        "images": images,
+        "images": _images_here(host) if docker else frozenset(),
     }
+
+
+def _images_here(host: Host) -> frozenset[str]:
+    """The images of Docker on this machine; none, and no bonus for them, without an answer."""
+    with suppress(Failure), connection(host.access.url, ASK_SECONDS) as daemon:
+        return image_names(daemon)
+    return frozenset()
 
 
 def _needs_nvidia_runtime(host: Host) -> bool:
     """Whether containers on this machine need NVIDIA's runtime, and Docker lists it."""
     if refuses_device_requests(platform.release()):
-        with suppress(Failure):
-            return NVIDIA_RUNTIME in (ask_daemon(host.access).get("Runtimes") or {})
+        with suppress(Failure), connection(host.access.url, ASK_SECONDS) as daemon:
+            return NVIDIA_RUNTIME in (ask_daemon(daemon).get("Runtimes") or {})
     return False
 
 
 def docker_version(address: str) -> tuple[str, str]:
     """The version of a Docker daemon, and the reason if it does not answer; one is empty."""
     try:
-        return DockerRuntime(address).version(), ""
+        with connection(address, ASK_SECONDS) as daemon:
+            return str(get(daemon, "/version")["Version"]), ""
     except Failure as failure:
         return "", failure.detail
 
@@ -168,13 +178,12 @@ def docker_version(address: str) -> tuple[str, str]:
 def _remote_facts(host: Host, fleet: Fleet) -> dict[str, Any]:
     try:
         facts = survey_remote_host(host, fleet)
-        images = DockerImages(host.access.url).names()
     except Failure as failure:
         return {"unreachable": failure.detail}
     return {
         **_merge(host, facts),
         "runtimes": (RuntimeName.DOCKER,),
-        "images": images,
+        "images": facts.images,
         "interface": host.interface or interface_of(host.bind, facts.routes),
         "store": host.store,
         "models": frozenset(facts.models),

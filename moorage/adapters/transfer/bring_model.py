@@ -14,18 +14,13 @@ from typing import Any
 from urllib.parse import quote
 
 from docker.models.containers import Container
-from docker.types import Mount
 from docker.utils.config import load_general_config
 from docker.utils.proxy import ProxyConfig
 
 from moorage.adapters.docker.client import DAEMON_ERRORS, connect, daemon_failures, forget_clients
-from moorage.adapters.docker.helper import (
-    PULL_SECONDS,
-    PYTHON,
-    ensure_helper_image,
-    helper_options,
-    start_with_input,
-)
+from moorage.adapters.docker.helper_image import PULL_SECONDS, ensure_helper_image
+from moorage.adapters.docker.helper_input import create_with_input, start_with_input
+from moorage.adapters.docker.helper_job import PYTHON, bind_mount, helper_config, helper_name
 from moorage.adapters.sources.store import Manifest, file_record
 from moorage.adapters.transfer import bundle, lending_program
 from moorage.adapters.transfer.hand_over import Report, workspace_name
@@ -202,13 +197,9 @@ def lend_model(host: HostSnapshot, folder: str, model: ResolvedModel) -> Iterato
 def _create(host: HostSnapshot, folder: str) -> Container:
     access = parse_access(host.address)
     image = ensure_helper_image(host, host.helper_image, PULL_SECONDS)
-    return connect(access, ASK_SECONDS).containers.create(
-        image,
-        **helper_options("lend", (*PYTHON, LENDER), reads=True),
-        stdin_open=True,
-        auto_remove=True,
-        mounts=[Mount(STORE, folder, type="bind", read_only=True)],
-    )
+    config = helper_config(image, "lend", (*PYTHON, LENDER), reads=True)
+    config["HostConfig"] |= {"AutoRemove": True, "Mounts": [bind_mount(folder, STORE)]}
+    return create_with_input(connect(access, ASK_SECONDS), helper_name("lend"), config)
 
 
 def _order(host: HostSnapshot, model: ResolvedModel, token: str) -> str:

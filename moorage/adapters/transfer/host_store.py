@@ -16,17 +16,17 @@ from typing import Annotated, Any
 
 from docker.errors import APIError, ImageNotFound, NotFound
 from docker.models.containers import Container
-from docker.types import Mount
 from pydantic import Field, ValidationError
 
 from moorage.adapters.docker.client import DAEMON_ERRORS, connect, forget_clients, is_name_taken
-from moorage.adapters.docker.errors import NO_MOUNT, reach_failure
-from moorage.adapters.docker.helper import (
+from moorage.adapters.docker.errors import reach_failure
+from moorage.adapters.docker.helper_input import create_with_input, start_with_input
+from moorage.adapters.docker.helper_job import (
     PYTHON,
+    FolderMissing,
     HelperJob,
-    helper_options,
+    helper_config,
     run_helper,
-    start_with_input,
 )
 from moorage.adapters.hosts.observation import log_of_container
 from moorage.adapters.transfer import bundle, staging_program
@@ -149,13 +149,11 @@ class HostStore:
 
     def _require_room(self, model: ResolvedModel, left: int) -> None:
         """Raise `DISK_FULL` before the first byte: a store may be on the disk of the system."""
-        mount = Mount(STORE, self._folder, type="bind", read_only=True)
-        job = HelperJob(self._image, (*PYTHON, MEASURE), "room", ROOM_SECONDS, mounts=[mount])
+        folders = {STORE: self._folder}
+        job = HelperJob(self._image, (*PYTHON, MEASURE), "room", ROOM_SECONDS, folders=folders)
         try:
             answer = run_helper(self._access, job).strip()
-        except APIError as error:
-            if NO_MOUNT not in str(error.explanation):
-                raise
+        except FolderMissing:
             return  # no model was staged there yet: the files themselves make the directory
         if not answer.isdecimal():
             raise nonsense(answer)
@@ -166,15 +164,11 @@ class HostStore:
 
     def _create(self, name: str) -> Container | None:
         """Create a container; None = the name is taken."""
-        client = connect(self._access, ASK_SECONDS)
-        options = helper_options("stage", (*PYTHON, PROGRAM), writes=True) | {
-            "name": name,
-            "stdin_open": True,
-            # Unlike a mount, a volume creates a missing directory.
-            "volumes": {self._folder: {"bind": STORE, "mode": "rw"}},
-        }
+        config = helper_config(self._image, "stage", (*PYTHON, PROGRAM), writes=True)
+        # Unlike a mount, it creates a missing directory.
+        config["HostConfig"]["Binds"] = [f"{self._folder}:{STORE}:rw"]
         try:
-            return client.containers.create(self._image, **options)
+            return create_with_input(connect(self._access, ASK_SECONDS), name, config)
         except APIError as error:
             # Checked only here: Podman also reports a container that cannot start as a conflict.
             if is_name_taken(error):

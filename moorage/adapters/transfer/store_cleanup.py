@@ -9,15 +9,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from docker.errors import APIError
-from docker.types import Mount
 from filelock import FileLock, Timeout
 from pydantic import TypeAdapter, ValidationError
 from requests.exceptions import ConnectionError
 
 from moorage.adapters.docker.client import connect, daemon_failures
-from moorage.adapters.docker.errors import NO_MOUNT
-from moorage.adapters.docker.helper import PULL_SECONDS, PYTHON, HelperJob, run_helper
+from moorage.adapters.docker.connection import connection
+from moorage.adapters.docker.helper_image import PULL_SECONDS
+from moorage.adapters.docker.helper_job import PYTHON, FolderMissing, HelperJob, run_with
 from moorage.adapters.hosts.remote_host import ask_daemon, helper_image_on
 from moorage.adapters.system.settings import Settings
 from moorage.adapters.transfer import bundle
@@ -161,22 +160,19 @@ class RemoteStore(Store):
     def ask(self, action: str, paths: Sequence[str] = ()) -> Any:
         """Run the action in a helper container."""
         access, fleet, writes = self._host.access, self._fleet, action not in LISTING
-        mount = Mount(STORE, self._host.store, type="bind", read_only=not writes)
-        with daemon_failures(access):
-            image = helper_image_on(self._host, fleet, ask_daemon(access), PULL_SECONDS)
+        with connection(access.url, ASK_SECONDS) as daemon:
+            image = helper_image_on(daemon, self._host, fleet, ask_daemon(daemon), PULL_SECONDS)
             job = HelperJob(
                 image,
                 (*PYTHON, PROGRAM, action, STORE, json.dumps(paths)),
                 purpose="keep",
                 seconds=WORK_SECONDS if writes else ASK_SECONDS,
-                mounts=[mount],
+                folders={STORE: self._host.store},
                 writes=writes,
             )
             try:
-                output = run_helper(access, job)
-            except APIError as error:
-                if NO_MOUNT not in str(error.explanation):
-                    raise
+                output = run_with(daemon, access.machine, job)
+            except FolderMissing:
                 return []  # the directory does not exist yet: no model was staged
         line = output.strip().rpartition("\n")[2]
         with _understood(line):

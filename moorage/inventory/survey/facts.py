@@ -101,6 +101,7 @@ class HostFacts(Found):
     routes: tuple[Route, ...] = ()
     models: tuple[str, ...] = ()
     begun: dict[str, int] = {}
+    images: frozenset[str] = frozenset()
     helper_image: str = ""
     docker: str = ""
     machine: str = ""

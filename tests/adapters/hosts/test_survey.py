@@ -7,8 +7,9 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import psutil
@@ -62,7 +63,6 @@ def test_what_a_probe_measured_of_a_store_is_known_of_its_host(
     begun = {"acme--tiny/abc": GIB}
     facts = HostFacts(cores=1, ram_total=GIB, ram_free=GIB, disk_free=2 * GIB, begun=begun)
     monkeypatch.setattr(survey, "survey_remote_host", lambda *_: facts)
-    monkeypatch.setattr(survey, "DockerImages", lambda _: SimpleNamespace(names=frozenset))
     seen = survey_host(Host(name="gpu-1", address="ssh://gpu-1", bind="10.0.0.1"))
     assert (seen.disk_free, seen.begun) == (2 * GIB, begun)
 
@@ -138,6 +138,8 @@ def test_docker_here_has_to_list_the_runtime_that_containers_need(
 ) -> None:
     monkeypatch.setattr(survey, "docker_version", lambda _: ("28.0.1", ""))
     monkeypatch.setattr(survey, "refuses_device_requests", lambda _: refuses)
+    monkeypatch.setattr(survey, "connection", lambda *_: nullcontext())
+    monkeypatch.setattr(survey, "image_names", lambda _: frozenset())
     monkeypatch.setattr(survey, "ask_daemon", lambda _: {"Runtimes": runtimes})
     seen = survey_host(Host(name="here", address="unix:///nowhere/docker.sock"))
     assert seen.needs_nvidia_runtime == needed

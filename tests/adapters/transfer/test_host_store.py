@@ -34,17 +34,17 @@ class OneContainer:
 
     def __init__(self, *words: str, left: str | None = None, code: int = 0) -> None:
         self.words, self.log, self.code = list(words), left, code
-        self.containers, self.made = self, 0
+        self.containers, self.api, self.made = self, self, 0
 
     @property
     def attrs(self) -> dict[str, Any]:
         return {"State": {"Status": "exited", "ExitCode": self.code}}
 
-    def create(self, *_: Any, **__: Any) -> OneContainer:
+    def create_container_from_config(self, *_: Any) -> dict[str, str]:
         if self.log is not None:
             raise APIError("409", explanation='the name is "already in use"')
         self.log, self.made = self.words.pop(0), self.made + 1
-        return self
+        return {"Id": "one"}
 
     def get(self, _: str) -> OneContainer:
         if self.log is None:
@@ -166,7 +166,7 @@ class Receiver(OneContainer):
 
     def __init__(self) -> None:
         super().__init__(STAGED)
-        self.id, self.api, self.received = "one", self, 0
+        self.id, self.received = "one", 0
 
     def get_archive(self, path: str) -> tuple[Any, dict[str, int]]:
         raise NotFound(path)

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -210,7 +211,8 @@ def test_what_is_being_downloaded_is_used(tmp_path: Path, store: OwnStore) -> No
 def test_nonsense_of_a_host_about_its_store_is_a_failure(
     monkeypatch: pytest.MonkeyPatch, answer: str
 ) -> None:
-    monkeypatch.setattr(store_cleanup, "run_helper", lambda *_: f"x\n{answer}\n")
+    monkeypatch.setattr(store_cleanup, "connection", lambda *_: nullcontext())
+    monkeypatch.setattr(store_cleanup, "run_with", lambda *_: f"x\n{answer}\n")
     monkeypatch.setattr(store_cleanup, "ask_daemon", lambda *_: None)
     monkeypatch.setattr(store_cleanup, "helper_image_on", lambda *_: "helper:1")
     host = Host(name="gpu-1", address="ssh://gpu-1", bind="10.0.0.1", store="/srv/models")
