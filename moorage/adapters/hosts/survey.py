@@ -43,7 +43,10 @@ from moorage.inventory.survey.facts import ARCHITECTURES, Found, HostFacts, inte
 from moorage.spec import RuntimeName
 
 HOST_SECONDS = 20.0
-"""Limit for the whole fleet, whose hosts are surveyed in parallel."""
+"""Limit for a fleet, whose hosts are surveyed in parallel."""
+
+TURN_SECONDS = 0.02
+"""What each host adds to that limit: processor time of this machine, if it is slow."""
 
 RUNNER_PACKAGE = "gpustack_runner"
 
@@ -58,7 +61,8 @@ def survey_hosts(
 
     A host that does not answer in time is unreachable; its requests continue until their time-outs.
     """
-    outcomes = map_parallel(lambda host: survey_host(host, fleet), fleet.hosts, seconds, on_done)
+    limit = seconds + TURN_SECONDS * len(fleet.hosts)
+    outcomes = map_parallel(lambda host: survey_host(host, fleet), fleet.hosts, limit, on_done)
     hosts = []
     for host, outcome in zip(fleet.hosts, outcomes, strict=True):
         if isinstance(outcome, Exception):
