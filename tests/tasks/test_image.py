@@ -12,7 +12,7 @@ from uuid import uuid4
 import docker
 import pytest
 
-from moorage.adapters.docker.images import DockerImages, local_name
+from moorage.adapters.docker.images import DockerImages
 from moorage.adapters.secrets import read_secrets
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.values import Origin
@@ -198,7 +198,8 @@ async def test_an_earlier_image_comes_from_the_mirror_that_its_registry_has_by_n
     assert image.pinned == f"team/old@{digest}"
     assert DockerImages("local").find(image.pinned, by_digest=True)
     client = docker.from_env()
-    container = client.containers.create(local_name(client, image.pinned), ["/never-started"])
+    name = DockerImages("local").name_of(image.pinned)
+    container = client.containers.create(name, ["/never-started"])
     container.remove()
     there = DockerImages("local").find(f"{registry.host}/hub/team/old@{digest}")
     assert there

@@ -13,7 +13,7 @@ from moorage.adapters.docker.container_options import container_arguments, deliv
 from moorage.adapters.docker.container_states import belongs, observe_containers
 from moorage.adapters.docker.errors import start_failure
 from moorage.adapters.docker.helper_job import require_device_requests
-from moorage.adapters.docker.images import local_name
+from moorage.adapters.docker.images import DockerImages
 from moorage.adapters.engines.engine_folders import make_cache_folders
 from moorage.adapters.hosts.observation import Observation, log_of_container
 from moorage.adapters.secrets import redact
@@ -32,7 +32,7 @@ class DockerRuntime:
     """The Docker daemon of one host, by its address as `daemon` takes it."""
 
     def __init__(self, address: str) -> None:
-        self.address = address
+        self.address, self._images = address, DockerImages(address)
 
     def version(self) -> str:
         """The daemon's version; raises `RUNTIME_UNAVAILABLE` if it does not answer."""
@@ -45,7 +45,7 @@ class DockerRuntime:
             self._clear(client, spec)
             if not parse_access(self.address).is_remote:
                 make_cache_folders(spec)
-            arguments = container_arguments(spec) | {"image": local_name(client, spec.image)}
+            arguments = container_arguments(spec) | {"image": self._images.name_of(spec.image)}
             if arguments["device_requests"]:
                 require_device_requests(client.version(), spec.host)
             try:
@@ -97,7 +97,7 @@ class DockerRuntime:
         with daemon(self.address, RUN_TIMEOUT_SECONDS) as client:
             try:
                 container = client.containers.create(
-                    local_name(client, image),
+                    self._images.name_of(image),
                     arguments,
                     entrypoint=[program],
                     network_mode="none",

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import quote
 
 from moorage.adapters.docker.connection import get
-from moorage.spec.image_reference import familiar, repository
+from moorage.spec.image_reference import familiar, parse_reference, repository
 
 
 def image_names(daemon: HTTPConnection) -> frozenset[str]:
@@ -18,6 +18,21 @@ def find_image(daemon: HTTPConnection, reference: str) -> dict[str, Any] | None:
     """An image as the daemon describes it, by tag, digest or id; None = it is missing."""
     found: dict[str, Any] | None = get(daemon, f"/images/{quote(reference, safe='/:@')}/json")
     return found
+
+
+def local_name(daemon: HTTPConnection, reference: str) -> str:
+    """The name by which a daemon knows an image; it may be pulled from another registry.
+
+    A digest stands for the same content everywhere, but a daemon finds it in the repository only
+    that it pulled from, and lets nobody name it otherwise.
+    """
+    digest = parse_reference(reference).digest
+    images = get(daemon, "/images/json") if digest else []
+    known = {name: image["Id"] for image in images for name in image.get("RepoDigests") or ()}
+    if familiar(reference) in map(familiar, known):
+        return reference
+    same = (identity for name, identity in known.items() if name.endswith(f"@{digest}"))
+    return next(same, reference)
 
 
 def names_of(image: Mapping[str, Any]) -> frozenset[str]:

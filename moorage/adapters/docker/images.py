@@ -11,19 +11,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from docker.errors import APIError, DockerException, ImageNotFound
 
-from moorage.adapters.docker.client import CONFLICT, connect, daemon, follow
-from moorage.adapters.docker.connection import connection
+from moorage.adapters.docker.client import CONFLICT, READ_SECONDS, connect, daemon, follow
+from moorage.adapters.docker.connection import DaemonError, connection
 from moorage.adapters.docker.errors import pull_failure
-from moorage.adapters.docker.image_list import digests_of, image_names, names_of
+from moorage.adapters.docker.image_list import (
+    digests_of,
+    find_image,
+    image_names,
+    local_name,
+    names_of,
+)
 from moorage.common.failures import Cause, Failure
 from moorage.engines.installed import ImageSize
 from moorage.images.image import LACKABLE
 from moorage.inventory.access import parse_access
-from moorage.spec.image_reference import DEFAULT_TAG, familiar, parse_reference
+from moorage.spec.image_reference import DEFAULT_TAG, parse_reference
 
 if TYPE_CHECKING:
-    from docker import DockerClient
-
     from moorage.adapters.registry.connection import Credentials
 
 PULL_TIMEOUT_SECONDS = 3600
@@ -104,20 +108,25 @@ class DockerImages:
             return shutil.disk_usage(folder).free
         return None
 
+    def name_of(self, reference: str) -> str:
+        """The name by which the daemon knows an image, as `local_name`."""
+        with connection(self.address, READ_SECONDS) as there:
+            return local_name(there, reference)
+
     def find(self, reference: str, *, by_digest: bool = False) -> LocalImage | None:
         """An image by tag, digest or id; None when it is missing.
 
         Args:
             by_digest: Whether an image with the digest of the reference counts in any repository.
         """
-        with daemon(self.address) as client:
+        with connection(self.address, READ_SECONDS) as there:
             try:
-                name = local_name(client, reference) if by_digest else reference
-                attributes = client.images.get(name).attrs
-            except ImageNotFound:
-                return None
-            except APIError as error:
-                raise pull_failure(str(error.explanation or error), reference) from error
+                name = local_name(there, reference) if by_digest else reference
+                attributes = find_image(there, name)
+            except DaemonError as error:
+                raise pull_failure(error.explanation, reference) from error
+        if attributes is None:
+            return None
         labels = (attributes.get("Config") or {}).get("Labels") or {}
         digests = digests_of(attributes, reference)
         # The usual driver of Docker's classic image store; no other store has one of this name.
@@ -220,21 +229,6 @@ class DockerImages:
 
 class _NoLoginError(Exception):
     """The account of `docker login` cannot be read: the helper that keeps it fails."""
-
-
-def local_name(client: DockerClient, reference: str) -> str:
-    """The name by which a daemon knows an image; it may be pulled from another registry.
-
-    A digest stands for the same content everywhere, but a daemon finds it in the repository only
-    that it pulled from, and lets nobody name it otherwise.
-    """
-    digest = parse_reference(reference).digest
-    images = client.api.images() if digest else []
-    known = {name: image["Id"] for image in images for name in image.get("RepoDigests") or ()}
-    if familiar(reference) in map(familiar, known):
-        return reference
-    same = (identity for name, identity in known.items() if name.endswith(f"@{digest}"))
-    return next(same, reference)
 
 
 def _update_layers(layers: Layers, event: dict[str, Any]) -> bool:

@@ -10,9 +10,9 @@ from typing import Any
 
 import docker
 import requests
-from docker.errors import DockerException
+from docker.errors import APIError, DockerException
 
-from moorage.adapters.docker.connection import CONNECT_SECONDS, FRAME
+from moorage.adapters.docker.connection import CONNECT_SECONDS, FRAME, MOST_MESSAGE
 from moorage.adapters.transfer.http_answer import TimedAnswer, body_of
 from moorage.common.strict_json import JsonError, JsonLimits, decode
 from moorage.common.units import KIB, MIB, human_bytes
@@ -62,6 +62,15 @@ class _LimitedAPI(docker.APIClient):
         elif answer.status_code == HTTPStatus.SWITCHING_PROTOCOLS:
             answer.raw._fp.lift_deadline()
         return answer
+
+    def _raise_for_status(self, response: Any) -> None:
+        """Raise the error of an answer; the library expects that each has a message."""
+        library: Any = super()
+        try:
+            library._raise_for_status(response)
+        except (KeyError, TypeError):
+            text = response.text[:MOST_MESSAGE]
+            raise APIError(f"{response.status_code}", response, text) from None
 
     def _stream_helper(self, response: Any, decode: bool = False) -> Iterator[Any]:
         """Pieces of a stream, or the objects on its lines."""

@@ -14,6 +14,7 @@ from itertools import chain, repeat
 from typing import Any
 
 import pytest
+from docker.errors import APIError
 
 from moorage.adapters.docker import limited_client
 from moorage.adapters.docker.client import DAEMON_ERRORS
@@ -83,6 +84,17 @@ def hostile(misbehaviour: str) -> Iterator[Any]:
 )
 def test_an_answer_has_one_deadline_and_one_limit(misbehaviour: str) -> None:
     with hostile(misbehaviour) as api, pytest.raises(DAEMON_ERRORS):
+        api.info()
+
+
+@pytest.mark.parametrize("body", [b"{}", b"[]", b'"no"', b"no"])
+def test_a_refusal_without_a_message_is_an_error_of_the_daemon(
+    monkeypatch: pytest.MonkeyPatch, body: bytes
+) -> None:
+    head = b"HTTP/1.1 500 Error\r\nContent-Type: application/json\r\n"
+    answer = head + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    monkeypatch.setitem(MISBEHAVIOURS, "refuses", lambda: iter([answer]))
+    with hostile("refuses") as api, pytest.raises(APIError):
         api.info()
 
 
