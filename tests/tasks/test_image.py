@@ -198,7 +198,9 @@ async def test_an_earlier_image_comes_from_the_mirror_that_its_registry_has_by_n
     assert image.pinned == f"team/old@{digest}"
     assert DockerImages("local").find(image.pinned, by_digest=True)
     client = docker.from_env()
-    container = client.containers.create(local_name(client, image.pinned), ["/never-started"])
+    container = client.containers.create(
+        local_name(client.api.images, image.pinned), ["/never-started"]
+    )
     container.remove()
     there = DockerImages("local").find(f"{registry.host}/hub/team/old@{digest}")
     assert there

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from docker.errors import APIError, DockerException, ImageNotFound
-
-from moorage.adapters.docker.client import CONFLICT, connect, daemon, follow
-from moorage.adapters.docker.connection import connection
+from moorage.adapters.docker import sdk
+from moorage.adapters.docker.client import CONFLICT, READ_SECONDS, connect, daemon, follow
+from moorage.adapters.docker.connection import DaemonError, connection, get
 from moorage.adapters.docker.errors import pull_failure
-from moorage.adapters.docker.image_list import digests_of, image_names, names_of
+from moorage.adapters.docker.image_list import digests_of, find_image, image_names, names_of
 from moorage.common.failures import Cause, Failure
+from moorage.common.versions import version_key
 from moorage.engines.installed import ImageSize
 from moorage.images.image import LACKABLE
 from moorage.inventory.access import parse_access
 from moorage.spec.image_reference import DEFAULT_TAG, familiar, parse_reference
 
 if TYPE_CHECKING:
-    from docker import DockerClient
-
     from moorage.adapters.registry.connection import Credentials
 
 PULL_TIMEOUT_SECONDS = 3600
@@ -32,6 +30,9 @@ MOST_LAYERS = 1000
 
 ANSWER_SECONDS = 10
 """Limit for a daemon's answer; it may be pulling."""
+
+SIZES_API = "1.45"
+"""Newest API version with the sizes as they are read here; a later one sums them up."""
 
 HELPER_BROKEN = "Credentials store error"
 """Begins Docker's message when the helper that keeps its logins cannot be asked."""
@@ -78,14 +79,10 @@ class DockerImages:
 
     def sizes(self) -> tuple[ImageSize, ...]:
         """The sizes of all images; raises `RUNTIME_UNAVAILABLE`."""
-        with daemon(self.address) as client:
+        with connection(self.address, READ_SECONDS) as there:
+            version = min(get(there, "/version")["ApiVersion"], SIZES_API, key=version_key)
             # Older daemons ignore the type, and also measure containers and volumes.
-            answer = client.api.get(
-                f"{client.api.base_url}/v{client.api.api_version}/system/df",
-                params={"type": "image"},
-                timeout=client.api.timeout,
-            )
-            answer.raise_for_status()
+            answer = get(there, f"/v{version}/system/df?type=image")
         return tuple(
             ImageSize(
                 identity=image["Id"],
@@ -93,13 +90,13 @@ class DockerImages:
                 bytes=max(0, image["Size"]),
                 shared=max(0, image["SharedSize"]),  # -1 = not computed
             )
-            for image in answer.json()["Images"] or ()
+            for image in answer["Images"] or ()
         )
 
     def disk_free(self) -> int | None:
         """Free bytes where a daemon of this machine keeps images; None = its folder is not here."""
-        with daemon(self.address) as client:
-            folder = str(client.info().get("DockerRootDir"))
+        with connection(self.address, READ_SECONDS) as there:
+            folder = str(get(there, "/info").get("DockerRootDir"))
         with suppress(OSError):
             return shutil.disk_usage(folder).free
         return None
@@ -110,14 +107,15 @@ class DockerImages:
         Args:
             by_digest: Whether an image with the digest of the reference counts in any repository.
         """
-        with daemon(self.address) as client:
+        with connection(self.address, READ_SECONDS) as there:
+            listed = partial(get, there, "/images/json")
             try:
-                name = local_name(client, reference) if by_digest else reference
-                attributes = client.images.get(name).attrs
-            except ImageNotFound:
-                return None
-            except APIError as error:
-                raise pull_failure(str(error.explanation or error), reference) from error
+                name = local_name(listed, reference) if by_digest else reference
+                attributes = find_image(there, name)
+            except DaemonError as error:
+                raise pull_failure(error.explanation, reference) from error
+        if attributes is None:
+            return None
         labels = (attributes.get("Config") or {}).get("Labels") or {}
         digests = digests_of(attributes, reference)
         # The usual driver of Docker's classic image store; no other store has one of this name.
@@ -184,9 +182,9 @@ class DockerImages:
                     if _update_layers(layers, event):
                         done, total = map(sum, zip(*layers.values(), strict=True))
                         on_progress(done, total)
-            except APIError as error:
+            except sdk.APIError as error:
                 raise pull_failure(str(error.explanation or error), reference) from error
-            except DockerException as error:
+            except sdk.DockerException as error:
                 if not str(error).startswith(HELPER_BROKEN):
                     raise
                 raise _NoLoginError(str(error)) from None
@@ -202,9 +200,9 @@ class DockerImages:
         with daemon(self.address) as client:
             try:
                 client.api.remove_image(reference, noprune=False)
-            except ImageNotFound:
+            except sdk.ImageNotFound:
                 return ""
-            except APIError as error:
+            except sdk.APIError as error:
                 reason = str(error.explanation or error)
                 if error.status_code != CONFLICT:
                     raise pull_failure(reason, reference) from error
@@ -222,15 +220,18 @@ class _NoLoginError(Exception):
     """The account of `docker login` cannot be read: the helper that keeps it fails."""
 
 
-def local_name(client: DockerClient, reference: str) -> str:
-    """The name by which a daemon knows an image; it may be pulled from another registry.
+def local_name(images: Callable[[], Sequence[Mapping[str, Any]]], reference: str) -> str:
+    """The name by which a daemon that lists these images knows one, pulled from any registry.
 
     A digest stands for the same content everywhere, but a daemon finds it in the repository only
     that it pulled from, and lets nobody name it otherwise.
     """
     digest = parse_reference(reference).digest
-    images = client.api.images() if digest else []
-    known = {name: image["Id"] for image in images for name in image.get("RepoDigests") or ()}
+    known = {
+        name: image["Id"]
+        for image in (images() if digest else ())
+        for name in image.get("RepoDigests") or ()
+    }
     if familiar(reference) in map(familiar, known):
         return reference
     same = (identity for name, identity in known.items() if name.endswith(f"@{digest}"))

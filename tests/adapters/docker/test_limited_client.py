@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from moorage.adapters.docker import limited_client
-from moorage.adapters.docker.client import DAEMON_ERRORS
 from moorage.adapters.docker.limited_client import LimitedClient
+from moorage.adapters.docker.sdk import DAEMON_ERRORS
 from moorage.adapters.hosts.observation import last_bytes
 from moorage.common.units import MIB
 from tests.hostile_engine import CHUNKED, MISBEHAVIOURS, OK, HostileEngine, _chunk
