@@ -16,7 +16,6 @@ SLOW_SECONDS = 0.5
 
 def main() -> None:
     """Entry point of the command; also `python -m moorage.cli`."""
-    look_for_garbage_rarely()
     if (status := run_forked(sys.argv[1:])) is not None:
         sys.exit(status)
     run_here()
@@ -24,6 +23,7 @@ def main() -> None:
 
 def run_here() -> None:
     """Run the command of `sys.argv` in this process."""
+    look_for_garbage_rarely()
     # Else pydantic reads the metadata of all installed packages to look for plugins of its own.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     if isinstance(sys.stdout, io.TextIOWrapper):

@@ -1,5 +1,7 @@
 """Clients of Docker and Podman daemons: connections, time-outs, streams, errors as failures."""
 
+from __future__ import annotations
+
 import math
 import queue
 import threading
@@ -9,15 +11,9 @@ from contextlib import closing, contextmanager, suppress
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-import docker
-import requests
-from docker.constants import DEFAULT_DOCKER_API_VERSION as NEWEST_API
-from docker.errors import APIError, DockerException
-from docker.tls import TLSConfig
-
+from moorage.adapters.docker import sdk
 from moorage.adapters.docker.connection import as_docker_would
 from moorage.adapters.docker.errors import reach_failure
-from moorage.adapters.docker.limited_client import LimitedClient
 from moorage.adapters.ssh import TUNNELS
 from moorage.common.failures import Cause
 from moorage.common.versions import version_key
@@ -29,9 +25,6 @@ READ_SECONDS = 60
 
 ASK_SECONDS = 10
 """Limit for a daemon's first answer, its version."""
-
-DAEMON_ERRORS = (DockerException, requests.exceptions.RequestException)
-"""Errors for a daemon that is lost, or that refuses a request."""
 
 _OWN = threading.local()
 
@@ -51,14 +44,14 @@ T = TypeVar("T")
 Events: TypeAlias = queue.Queue[tuple[T] | BaseException | None]
 
 
-def connect(access: Access, read_seconds: int = READ_SECONDS) -> docker.DockerClient:
+def connect(access: Access, read_seconds: int = READ_SECONDS) -> sdk.DockerClient:
     """A client for this thread: the underlying sessions are not thread-safe.
 
     Raises:
         Failure: When an SSH tunnel cannot be opened.
         DockerException: When the daemon does not answer.
     """
-    clients: dict[tuple[str, int], docker.DockerClient] = _OWN.__dict__.setdefault("clients", {})
+    clients: dict[tuple[str, int], sdk.DockerClient] = _OWN.__dict__.setdefault("clients", {})
     arguments = _arguments(access)
     key = (str(arguments["base_url"]), read_seconds)
     if key not in clients:
@@ -81,25 +74,28 @@ def _arguments(access: Access) -> dict[str, Any]:
     return {"base_url": access.address, "tls": _tls(access.certificates)}
 
 
-def _tls(folder: str) -> TLSConfig | bool:
+def _tls(folder: str) -> sdk.TLSConfig | bool:
     if not folder:
         return False
     pair = (f"{folder}/cert.pem", f"{folder}/key.pem")
-    return TLSConfig(client_cert=pair, ca_cert=f"{folder}/ca.pem", verify=True)
+    return sdk.TLSConfig(client_cert=pair, ca_cert=f"{folder}/ca.pem", verify=True)
 
 
-def _open(arguments: dict[str, Any], read_seconds: int) -> docker.DockerClient:
+def _open(arguments: dict[str, Any], read_seconds: int) -> sdk.DockerClient:
     """A client of the newest API version that both sides support."""
+    from moorage.adapters.docker.limited_client import LimitedClient  # noqa: PLC0415  (as `sdk`)
+
     client = partial(LimitedClient, **arguments)
     with closing(client(version=OLDEST_API, timeout=min(read_seconds, ASK_SECONDS))) as probe:
         info = probe.api.version(api_version=False)
     bounds = (info.get("MinAPIVersion", OLDEST_API), info.get("ApiVersion", OLDEST_API))
-    version = max(min(bounds[1], NEWEST_API, key=version_key), bounds[0], key=version_key)
+    newest = sdk.DEFAULT_DOCKER_API_VERSION
+    version = max(min(bounds[1], newest, key=version_key), bounds[0], key=version_key)
     return client(version=version, timeout=read_seconds)
 
 
 @contextmanager
-def daemon(address: str, read_seconds: int = READ_SECONDS) -> Iterator[docker.DockerClient]:
+def daemon(address: str, read_seconds: int = READ_SECONDS) -> Iterator[sdk.DockerClient]:
     """A client of a daemon; `local` means the daemon that Docker's own client would use.
 
     Raises:
@@ -119,14 +115,14 @@ def daemon_failures(access: Access, refused: Cause = Cause.RUNTIME_UNAVAILABLE) 
     """
     try:
         yield
-    except APIError as error:
+    except sdk.APIError as error:
         raise reach_failure(error, access.address, refused) from error
-    except DAEMON_ERRORS as error:
+    except sdk.DAEMON_ERRORS as error:
         forget_clients()
         raise reach_failure(error, access.address) from error
 
 
-def is_name_taken(error: APIError) -> bool:
+def is_name_taken(error: sdk.APIError) -> bool:
     """Whether a container was refused because its name is in use."""
     # Podman calls it an internal error.
     return error.status_code == CONFLICT or "already in use" in str(error.explanation)

@@ -1,5 +1,7 @@
 """A planned container for Docker's API: its arguments, and its secrets as a file."""
 
+from __future__ import annotations
+
 import io
 import shlex
 import tarfile
@@ -8,11 +10,7 @@ from importlib.resources import files
 from pathlib import PurePosixPath
 from typing import Any
 
-from docker.errors import NotFound
-from docker.models.containers import Container
-from docker.types import DeviceRequest, Ulimit
-from docker.types import Mount as DockerMount
-
+from moorage.adapters.docker import sdk
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import ContainerSpec, Isolation, Preparation
 from moorage.inventory.devices import device_kind
@@ -40,7 +38,7 @@ def container_arguments(spec: ContainerSpec) -> dict[str, Any]:
             variable.name: variable.value for variable in spec.environment if not variable.secret
         },
         "mounts": [
-            DockerMount(
+            sdk.Mount(
                 mount.target,
                 mount.source,
                 type="volume" if mount.volume else "bind",
@@ -92,7 +90,8 @@ def _isolation(isolation: Isolation) -> dict[str, Any]:
         "devices": [f"{node}:{node}:rwm" for node in isolation.nodes],
         "group_add": list(isolation.groups),
         "ulimits": [
-            Ulimit(name=name, soft=limit, hard=limit) for name, limit in isolation.ulimits.items()
+            sdk.Ulimit(name=name, soft=limit, hard=limit)
+            for name, limit in isolation.ulimits.items()
         ],
     }
     seen, restart = isolation.sees_processes_of, isolation.restart
@@ -108,14 +107,14 @@ def _isolation(isolation: Isolation) -> dict[str, Any]:
     return fixed | {name: value for name, value in chosen.items() if value}
 
 
-def _device_requests(spec: ContainerSpec) -> list[DeviceRequest]:
+def _device_requests(spec: ContainerSpec) -> list[sdk.DeviceRequest]:
     by_runtime = bool(spec.isolation.runtime)
     if not spec.devices or by_runtime or not device_kind(spec.accelerator_type).requested:
         return []
-    return [DeviceRequest(device_ids=list(spec.devices), capabilities=[["gpu"]])]
+    return [sdk.DeviceRequest(device_ids=list(spec.devices), capabilities=[["gpu"]])]
 
 
-def deliver(container: Container, spec: ContainerSpec, secrets: Mapping[str, str]) -> None:
+def deliver(container: sdk.Container, spec: ContainerSpec, secrets: Mapping[str, str]) -> None:
     """Put generated files and secrets into a container that is created, but not started yet.
 
     It never starts with only some of them: after an interruption here, nobody starts the container.
@@ -130,7 +129,9 @@ def deliver(container: Container, spec: ContainerSpec, secrets: Mapping[str, str
     _deliver_secrets(container, spec, secrets)
 
 
-def _deliver_secrets(container: Container, spec: ContainerSpec, secrets: Mapping[str, str]) -> None:
+def _deliver_secrets(
+    container: sdk.Container, spec: ContainerSpec, secrets: Mapping[str, str]
+) -> None:
     """Put secrets into a file that only the engine's user can read.
 
     `docker inspect` would show secrets in the configuration to all users of the daemon, and from
@@ -184,7 +185,7 @@ def _folders(files: Iterable[str]) -> list[str]:
     return sorted(found)
 
 
-def _owner(container: Container) -> tuple[int, int]:
+def _owner(container: sdk.Container) -> tuple[int, int]:
     """User and group of the engine; root if the image names an unknown user."""
     user, _, group = str(container.attrs["Config"].get("User") or "0").partition(":")
     if user.isdecimal():
@@ -196,7 +197,7 @@ def _owner(container: Container) -> tuple[int, int]:
     return 0, 0
 
 
-def _users(container: Container) -> list[str]:
+def _users(container: sdk.Container) -> list[str]:
     if (packed := _packed_file(container, "/etc/passwd")) is None:
         return []
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
@@ -207,11 +208,11 @@ def _users(container: Container) -> list[str]:
     return content.decode(errors="replace").splitlines()
 
 
-def _packed_file(container: Container, path: str) -> bytes | None:
+def _packed_file(container: sdk.Container, path: str) -> bytes | None:
     """The start of an archive with the file; None = there is no such file."""
     try:
         packed, _ = container.get_archive(path)
-    except NotFound:
+    except sdk.NotFound:
         return None
     found = bytearray()
     for part in packed:

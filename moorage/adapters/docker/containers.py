@@ -1,13 +1,12 @@
 """The Docker runtime: containers without privileges, with exactly the claimed devices."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from contextlib import suppress
 from http import HTTPStatus
 
-import docker
-from docker.errors import APIError, ImageNotFound, NotFound
-from docker.models.containers import Container
-
+from moorage.adapters.docker import sdk
 from moorage.adapters.docker.client import CONFLICT, daemon
 from moorage.adapters.docker.container_options import container_arguments, deliver
 from moorage.adapters.docker.container_states import belongs, observe_containers
@@ -53,13 +52,13 @@ class DockerRuntime:
                 try:
                     deliver(container, spec, secrets)
                     container.start()
-                except (APIError, Failure):
+                except (sdk.APIError, Failure):
                     remove_container(container)
                     remove_volumes(client, spec.labels[LABEL_RELEASE], spec.labels[LABEL_LEDGER])
                     raise
-            except ImageNotFound as error:
+            except sdk.ImageNotFound as error:
                 raise Failure(Cause.IMAGE_MISSING, f"{spec.image} is not on {spec.host}") from error
-            except APIError as error:
+            except sdk.APIError as error:
                 raise start_failure(error, spec) from error
             return planned_workload(spec).model_copy(update={"identity": container.id})
 
@@ -73,7 +72,7 @@ class DockerRuntime:
             try:
                 container = _find(client, workload)
                 return redact(log_of_container(container, tail)) if container else ""
-            except APIError as error:
+            except sdk.APIError as error:
                 if error.status_code not in (HTTPStatus.NOT_FOUND, CONFLICT):
                     raise
                 return ""  # another process removes it, or has removed it
@@ -81,7 +80,7 @@ class DockerRuntime:
     def stop(self, workload: Workload, grace_seconds: float) -> None:
         """Send SIGTERM, SIGKILL after the grace period, then remove. A foreign container stays."""
         with daemon(self.address) as client:
-            with suppress(NotFound):
+            with suppress(sdk.NotFound):
                 if container := _find(client, workload):
                     container.stop(timeout=int(grace_seconds))
                     remove_container(container)
@@ -103,7 +102,7 @@ class DockerRuntime:
                     network_mode="none",
                     use_config_proxy=False,
                 )
-            except ImageNotFound as error:
+            except sdk.ImageNotFound as error:
                 raise Failure(Cause.IMAGE_MISSING, f"{image} is not on this host") from error
             try:
                 container.start()
@@ -116,10 +115,10 @@ class DockerRuntime:
             raise Failure(Cause.LAUNCH_REFUSED, f"{image}: {output[-500:]}")
         return output
 
-    def _clear(self, client: docker.DockerClient, spec: ContainerSpec) -> None:
+    def _clear(self, client: sdk.DockerClient, spec: ContainerSpec) -> None:
         try:
             leftover = client.containers.get(spec.name)
-        except NotFound:
+        except sdk.NotFound:
             return
         if not belongs(leftover.labels, planned_workload(spec)):
             raise Failure(
@@ -128,20 +127,20 @@ class DockerRuntime:
                 suggestion="Another ledger may have this model name too: then rename yours."
                 f" Otherwise remove the container: `docker rm {spec.name}`.",
             )
-        with suppress(NotFound):
+        with suppress(sdk.NotFound):
             remove_container(leftover)
 
 
-def _find(client: docker.DockerClient, workload: Workload) -> Container | None:
+def _find(client: sdk.DockerClient, workload: Workload) -> sdk.Container | None:
     """The container of a workload; None also for a foreign container of the same name."""
     try:
         container = client.containers.get(workload.name)
-    except NotFound:
+    except sdk.NotFound:
         return None
     return container if belongs(container.labels, workload) else None
 
 
-def remove_container(container: Container) -> None:
+def remove_container(container: sdk.Container) -> None:
     """Remove a container with its anonymous volumes, whether it runs or not.
 
     Docker answers 409 while another removal is in progress. Then this waits for the end of that
@@ -153,14 +152,14 @@ def remove_container(container: Container) -> None:
     """
     try:
         container.remove(force=True, v=True)
-    except APIError as error:
+    except sdk.APIError as error:
         if "already in progress" not in str(error.explanation):
             raise
-        with suppress(NotFound):
+        with suppress(sdk.NotFound):
             container.wait(condition="removed", timeout=REMOVAL_SECONDS)
 
 
-def remove_volumes(client: docker.DockerClient, release: str, ledger: str) -> None:
+def remove_volumes(client: sdk.DockerClient, release: str, ledger: str) -> None:
     """Remove the volumes of a release. A volume that a container still uses stays.
 
     Volumes are found by label, because the process that removed the container may have been killed
@@ -170,6 +169,6 @@ def remove_volumes(client: docker.DockerClient, release: str, ledger: str) -> No
     for volume in client.volumes.list(filters={"label": own}):
         try:
             volume.remove()
-        except APIError as error:
+        except sdk.APIError as error:
             if error.status_code not in (HTTPStatus.NOT_FOUND, CONFLICT):
                 raise

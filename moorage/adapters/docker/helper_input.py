@@ -1,16 +1,19 @@
 """Helper containers that get a line of input, the only channel for secrets."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any
 
-from docker import DockerClient
-from docker.models.containers import Container
+from moorage.adapters.docker import sdk
 
 WITH_INPUT = {"OpenStdin": True, "StdinOnce": True, "AttachStdin": True}
 """Configuration of a container whose program reads its standard input once."""
 
 
-def create_with_input(client: DockerClient, name: str, config: Mapping[str, Any]) -> Container:
+def create_with_input(
+    client: sdk.DockerClient, name: str, config: Mapping[str, Any]
+) -> sdk.Container:
     """Create a container whose program reads its input; `config` is as `helper_config` returns it.
 
     Raises:
@@ -21,7 +24,7 @@ def create_with_input(client: DockerClient, name: str, config: Mapping[str, Any]
     return client.containers.get(made["Id"])
 
 
-def start_with_input(container: Container, line: str) -> None:
+def start_with_input(container: sdk.Container, line: str) -> None:
     """Start a container and write one line to its input."""
     stream = container.attach_socket(params={"stdin": 1, "stream": 1})
     container.start()

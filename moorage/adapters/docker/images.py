@@ -9,10 +9,9 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from docker.errors import APIError, DockerException, ImageNotFound
-
+from moorage.adapters.docker import sdk
 from moorage.adapters.docker.client import CONFLICT, READ_SECONDS, connect, daemon, follow
-from moorage.adapters.docker.connection import DaemonError, connection
+from moorage.adapters.docker.connection import DaemonError, connection, get
 from moorage.adapters.docker.errors import pull_failure
 from moorage.adapters.docker.image_list import (
     digests_of,
@@ -22,6 +21,7 @@ from moorage.adapters.docker.image_list import (
     names_of,
 )
 from moorage.common.failures import Cause, Failure
+from moorage.common.versions import version_key
 from moorage.engines.installed import ImageSize
 from moorage.images.image import LACKABLE
 from moorage.inventory.access import parse_access
@@ -36,6 +36,9 @@ MOST_LAYERS = 1000
 
 ANSWER_SECONDS = 10
 """Limit for a daemon's answer; it may be pulling."""
+
+SIZES_API = "1.45"
+"""Newest API version with the sizes as they are read here; a later one sums them up."""
 
 HELPER_BROKEN = "Credentials store error"
 """Begins Docker's message when the helper that keeps its logins cannot be asked."""
@@ -77,19 +80,15 @@ class DockerImages:
 
     def names(self) -> frozenset[str]:
         """References and digests of all present images; raises `RUNTIME_UNAVAILABLE`."""
-        with connection(self.address, ANSWER_SECONDS) as there:
+        with connection(self.address, READ_SECONDS) as there:
             return image_names(there)
 
     def sizes(self) -> tuple[ImageSize, ...]:
         """The sizes of all images; raises `RUNTIME_UNAVAILABLE`."""
-        with daemon(self.address) as client:
+        with connection(self.address, READ_SECONDS) as there:
+            version = min(get(there, "/version")["ApiVersion"], SIZES_API, key=version_key)
             # Older daemons ignore the type, and also measure containers and volumes.
-            answer = client.api.get(
-                f"{client.api.base_url}/v{client.api.api_version}/system/df",
-                params={"type": "image"},
-                timeout=client.api.timeout,
-            )
-            answer.raise_for_status()
+            answer = get(there, f"/v{version}/system/df?type=image")
         return tuple(
             ImageSize(
                 identity=image["Id"],
@@ -97,13 +96,13 @@ class DockerImages:
                 bytes=max(0, image["Size"]),
                 shared=max(0, image["SharedSize"]),  # -1 = not computed
             )
-            for image in answer.json()["Images"] or ()
+            for image in answer["Images"] or ()
         )
 
     def disk_free(self) -> int | None:
         """Free bytes where a daemon of this machine keeps images; None = its folder is not here."""
-        with daemon(self.address) as client:
-            folder = str(client.info().get("DockerRootDir"))
+        with connection(self.address, READ_SECONDS) as there:
+            folder = str(get(there, "/info").get("DockerRootDir"))
         with suppress(OSError):
             return shutil.disk_usage(folder).free
         return None
@@ -193,9 +192,9 @@ class DockerImages:
                     if _update_layers(layers, event):
                         done, total = map(sum, zip(*layers.values(), strict=True))
                         on_progress(done, total)
-            except APIError as error:
+            except sdk.APIError as error:
                 raise pull_failure(str(error.explanation or error), reference) from error
-            except DockerException as error:
+            except sdk.DockerException as error:
                 if not str(error).startswith(HELPER_BROKEN):
                     raise
                 raise _NoLoginError(str(error)) from None
@@ -211,9 +210,9 @@ class DockerImages:
         with daemon(self.address) as client:
             try:
                 client.api.remove_image(reference, noprune=False)
-            except ImageNotFound:
+            except sdk.ImageNotFound:
                 return ""
-            except APIError as error:
+            except sdk.APIError as error:
                 reason = str(error.explanation or error)
                 if error.status_code != CONFLICT:
                     raise pull_failure(reason, reference) from error

@@ -7,10 +7,8 @@ from threading import Lock
 from typing import Any
 from uuid import uuid4
 
-from docker.errors import APIError, NotFound
-from docker.types import Mount
-
-from moorage.adapters.docker.client import DAEMON_ERRORS, daemon
+from moorage.adapters.docker import sdk
+from moorage.adapters.docker.client import daemon
 from moorage.adapters.docker.containers import remove_container
 from moorage.adapters.docker.helper_job import MEMORY, PYTHON
 from moorage.adapters.gateway import folder_program
@@ -71,7 +69,7 @@ class HostChannel:
         with self._lock:
             header = json.dumps({"do": do, "size": len(body), **fields}).encode()
             if self._link:
-                with suppress(OSError, JsonError, *DAEMON_ERRORS):
+                with suppress(OSError, JsonError, *sdk.DAEMON_ERRORS):
                     return self._link.ask(header + b"\n" + body)
                 self._close()
             try:
@@ -88,7 +86,7 @@ class HostChannel:
         with daemon(self._host.address, ASK_SECONDS) as client:
             own: dict[str, str | list[str] | bool] = {"label": f"{LABEL}={self._envoy.name}"}
             for container in client.containers.list(all=True, filters=own, ignore_removed=True):
-                with suppress(NotFound):
+                with suppress(sdk.NotFound):
                     remove_container(container)
 
     def _close(self) -> None:
@@ -106,7 +104,7 @@ class HostChannel:
                     )
                 )
                 container.start()
-            except APIError:
+            except sdk.APIError:
                 remove_container(container)
                 raise
             return link
@@ -130,7 +128,7 @@ class HostChannel:
             "auto_remove": True,
             "use_config_proxy": False,
             "mounts": [
-                Mount(one.target, one.source, type="volume", labels=self._envoy.labels)
+                sdk.Mount(one.target, one.source, type="volume", labels=self._envoy.labels)
                 for one in self._envoy.mounts
             ],
         }

@@ -8,7 +8,8 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from moorage.adapters.docker.client import DAEMON_ERRORS, connect
+from moorage.adapters.docker import sdk
+from moorage.adapters.docker.client import connect
 from moorage.adapters.docker.helper_job import (
     PYTHON,
     HelperJob,
@@ -152,5 +153,5 @@ def _listen_remotely(host: Host, image: str, port: int) -> Iterator[None]:
         api.start(container)
         yield
     finally:
-        with contextlib.suppress(*DAEMON_ERRORS):
+        with contextlib.suppress(*sdk.DAEMON_ERRORS):
             connect(host.access, STOP_SECONDS).api.remove_container(container, force=True)

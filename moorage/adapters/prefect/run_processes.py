@@ -19,6 +19,7 @@ from moorage.adapters.system.process import SAFE_PATH
 EXTRA = "gpustack_runner"
 LATE_IMPORTS = (
     "moorage.adapters.docker.containers",
+    "moorage.adapters.docker.limited_client",
     "moorage.adapters.hosts.processes",
     *(module.name for module in iter_modules(ledger.__path__, f"{ledger.__name__}.")),
     "moorage.adapters.prefect.schedules",

@@ -3,6 +3,8 @@
 A neighbour lends a model: a helper container serves the files to clients with a token.
 """
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import json
@@ -13,11 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from docker.models.containers import Container
 from docker.utils.config import load_general_config
 from docker.utils.proxy import ProxyConfig
 
-from moorage.adapters.docker.client import DAEMON_ERRORS, connect, daemon_failures, forget_clients
+from moorage.adapters.docker import sdk
+from moorage.adapters.docker.client import connect, daemon_failures, forget_clients
 from moorage.adapters.docker.helper_image import PULL_SECONDS, ensure_helper_image
 from moorage.adapters.docker.helper_input import create_with_input, start_with_input
 from moorage.adapters.docker.helper_job import PYTHON, bind_mount, helper_config, helper_name
@@ -178,23 +180,23 @@ def lend_model(host: HostSnapshot, folder: str, model: ResolvedModel) -> Iterato
     container serves only the files of the model. Raises `RUNTIME_UNAVAILABLE` where it cannot.
     """
     token = secrets.token_urlsafe(32)
-    container: Container | None = None
+    container: sdk.Container | None = None
     try:
         try:
             container = _create(host, folder)
             port = _wait_for_port(container, _order(host, model, token))
-        except (*DAEMON_ERRORS, OSError) as error:
+        except (*sdk.DAEMON_ERRORS, OSError) as error:
             forget_clients()
             raise Failure(Cause.RUNTIME_UNAVAILABLE, f"{host.name}: {error}") from error
         yield _mirror(host, port, token, model)
     finally:
         if container is not None:
-            with contextlib.suppress(*DAEMON_ERRORS, Failure):
+            with contextlib.suppress(*sdk.DAEMON_ERRORS, Failure):
                 api = connect(parse_access(host.address), ASK_SECONDS).api
                 api.remove_container(str(container.id), force=True)
 
 
-def _create(host: HostSnapshot, folder: str) -> Container:
+def _create(host: HostSnapshot, folder: str) -> sdk.Container:
     access = parse_access(host.address)
     image = ensure_helper_image(host, host.helper_image, PULL_SECONDS)
     config = helper_config(image, "lend", (*PYTHON, LENDER), reads=True)
@@ -214,7 +216,7 @@ def _order(host: HostSnapshot, model: ResolvedModel, token: str) -> str:
     return json.dumps(order) + "\n"
 
 
-def _wait_for_port(container: Container, order: str) -> int:
+def _wait_for_port(container: sdk.Container, order: str) -> int:
     start_with_input(container, order)
     until = time.monotonic() + OPEN_SECONDS
     while time.monotonic() < until:

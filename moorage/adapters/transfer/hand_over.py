@@ -4,6 +4,8 @@ It puts them into the workspace of the host: where hosts share a store, two cont
 to the same file.
 """
 
+from __future__ import annotations
+
 import contextlib
 import hashlib
 import math
@@ -13,10 +15,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from docker.errors import NotFound
-from docker.models.containers import Container
-
-from moorage.adapters.docker.client import DAEMON_ERRORS, READ_SECONDS, connect
+from moorage.adapters.docker import sdk
+from moorage.adapters.docker.client import READ_SECONDS, connect
 from moorage.adapters.files.safe_files import open_regular
 from moorage.adapters.transfer.file_checks import INCOMPLETE
 from moorage.common.failures import Cause, Failure
@@ -38,7 +38,7 @@ PIECE = 1 << 20
 
 
 def missing_files(
-    access: Access, container: Container, model: ResolvedModel
+    access: Access, container: sdk.Container, model: ResolvedModel
 ) -> dict[ModelFile, int]:
     """The files of a model that a host lacks, with the bytes that each takes more there."""
     home = model_directory(STORE, model.source, model.revision)
@@ -51,7 +51,7 @@ def missing_files(
 
 def hand_over(
     access: Access,
-    container: Container,
+    container: sdk.Container,
     model: ResolvedModel,
     missing: Sequence[ModelFile],
     on_progress: Report,
@@ -111,13 +111,13 @@ class Sending:
         self._model, self._workspace = model, workspace
         self._sent, self._grew, self._looked = -1, time.monotonic(), -math.inf
 
-    def is_active(self, container: Container) -> bool:
+    def is_active(self, container: sdk.Container) -> bool:
         """Whether bytes arrived in the last `FED_SECONDS`, counted every `SENT_SECONDS`."""
         now = time.monotonic()
         if now - self._looked >= SENT_SECONDS:
             self._looked, sent = now, self._sent
             files, workspace = self._model.files, self._workspace
-            with contextlib.suppress(*DAEMON_ERRORS):
+            with contextlib.suppress(*sdk.DAEMON_ERRORS):
                 sent = sum(max(0, _bytes_of(container, workspace, file)) for file in files)
             if sent != self._sent:
                 self._sent, self._grew = sent, now
@@ -147,17 +147,17 @@ def _require_same(model: ResolvedModel, file: ModelFile, path: Path, found: os.s
         raise Failure(Cause.SOURCE_CORRUPT, f"{path} has become a link to {real}")
 
 
-def _bytes_of(container: Container, workspace: str, file: ModelFile) -> int:
+def _bytes_of(container: sdk.Container, workspace: str, file: ModelFile) -> int:
     """Size of a sent file, verified or not yet; -1 if it does not exist."""
     places = (workspace, f"{workspace}/{INCOMPLETE}")
     return max(_size(container, f"{place}/{file.name}") for place in places)
 
 
-def _size(container: Container, path: str) -> int:
+def _size(container: sdk.Container, path: str) -> int:
     """Size of a file in a container's mounts; -1 if it does not exist."""
     try:
         stream, facts = container.get_archive(path)
-    except NotFound:
+    except sdk.NotFound:
         return -1
     stream.close()  # type: ignore[attr-defined]
     return int(facts["size"]) if facts else -1

@@ -6,6 +6,8 @@ it and waits. It continues when this machine loses the host, and the next caller
 Files of a local directory are sent to the container before it starts.
 """
 
+from __future__ import annotations
+
 import atexit
 import contextlib
 import functools
@@ -14,11 +16,10 @@ import time
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-from docker.errors import APIError, ImageNotFound, NotFound
-from docker.models.containers import Container
 from pydantic import Field, ValidationError
 
-from moorage.adapters.docker.client import DAEMON_ERRORS, connect, forget_clients, is_name_taken
+from moorage.adapters.docker import sdk
+from moorage.adapters.docker.client import connect, forget_clients, is_name_taken
 from moorage.adapters.docker.errors import reach_failure
 from moorage.adapters.docker.helper_input import create_with_input, start_with_input
 from moorage.adapters.docker.helper_job import (
@@ -140,9 +141,9 @@ class HostStore:
                     self._require_room(model, sum(missing.values()))
                     hand_over(self._access, container, model, tuple(missing), on_progress, until)
                 start_with_input(container, job)
-        except ImageNotFound as error:
+        except sdk.ImageNotFound as error:
             raise Failure(Cause.IMAGE_MISSING, f"{self._image} is not on the host") from error
-        except (*DAEMON_ERRORS, OSError) as error:
+        except (*sdk.DAEMON_ERRORS, OSError) as error:
             forget_clients()
             raise reach_failure(error, self._access.address) from error
         return True
@@ -162,14 +163,14 @@ class HostStore:
             numbers = f"{human_bytes(free)} are free, {human_bytes(needed)} are needed"
             raise Failure(Cause.DISK_FULL, f"{numbers} for {model.source} at {self._folder}")
 
-    def _create(self, name: str) -> Container | None:
+    def _create(self, name: str) -> sdk.Container | None:
         """Create a container; None = the name is taken."""
         config = helper_config(self._image, "stage", (*PYTHON, PROGRAM), writes=True)
         # Unlike a mount, it creates a missing directory.
         config["HostConfig"]["Binds"] = [f"{self._folder}:{STORE}:rw"]
         try:
             return create_with_input(connect(self._access, ASK_SECONDS), name, config)
-        except APIError as error:
+        except sdk.APIError as error:
             # Checked only here: Podman also reports a container that cannot start as a conflict.
             if is_name_taken(error):
                 return None
@@ -203,16 +204,16 @@ class HostStore:
             time.sleep(POLL_SECONDS)
         return None
 
-    def _find(self, name: str) -> tuple[Container, str] | None:
+    def _find(self, name: str) -> tuple[sdk.Container, str] | None:
         """A container and its last line of output; retries a silent host for `LOST_SECONDS`."""
         until = time.monotonic() + LOST_SECONDS
         while True:
             try:
                 container = connect(self._access, ASK_SECONDS).containers.get(name)
                 return container, last_line(container)
-            except NotFound:
+            except sdk.NotFound:
                 return None
-            except (*DAEMON_ERRORS, Failure) as error:
+            except (*sdk.DAEMON_ERRORS, Failure) as error:
                 forget_clients()
                 if time.monotonic() > until:
                     silent = f"{self._access.machine} has not answered for {LOST_SECONDS:g} s"
@@ -226,7 +227,7 @@ def staging_name(path: str) -> str:
     return f"moorage-stage-{hashlib.sha256(path.encode()).hexdigest()[:16]}"
 
 
-def last_line(container: Container) -> str:
+def last_line(container: sdk.Container) -> str:
     """Last line of a container's output; empty while there is none."""
     return log_of_container(container, 1).strip()
 
@@ -257,13 +258,13 @@ def _final_report(state: dict[str, Any], report: HelperReport) -> HelperReport:
     return HelperReport(cause=Cause.INTERRUPTED, detail=f"the staging container {detail}")
 
 
-def _remove(container: Container) -> None:
-    with contextlib.suppress(*DAEMON_ERRORS):
+def _remove(container: sdk.Container) -> None:
+    with contextlib.suppress(*sdk.DAEMON_ERRORS):
         container.remove(force=True)
 
 
 @contextlib.contextmanager
-def _removed_unless_started(container: Container) -> Iterator[None]:
+def _removed_unless_started(container: sdk.Container) -> Iterator[None]:
     """Remove a container if starting it fails or this process exits meanwhile.
 
     The process exits before its threads finish if the deploy fails elsewhere, such as at its image.

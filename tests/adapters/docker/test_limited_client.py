@@ -17,8 +17,8 @@ import pytest
 from docker.errors import APIError
 
 from moorage.adapters.docker import limited_client
-from moorage.adapters.docker.client import DAEMON_ERRORS
 from moorage.adapters.docker.limited_client import LimitedClient
+from moorage.adapters.docker.sdk import DAEMON_ERRORS
 from moorage.adapters.hosts.observation import last_bytes
 from moorage.common.units import MIB
 from tests.hostile_engine import CHUNKED, MISBEHAVIOURS, OK, HostileEngine, _chunk
