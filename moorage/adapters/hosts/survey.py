@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import platform
+import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import lru_cache
@@ -49,6 +50,8 @@ TURN_SECONDS = 0.02
 """What each host adds to that limit: processor time of this machine, if it is slow."""
 
 RUNNER_PACKAGE = "gpustack_runner"
+
+_CATALOGUE = threading.Lock()
 
 UNSEEN = fields(HostSnapshot.model_construct(name=""))
 """The defaults of a host's fields, which a survey leaves if it finds nothing."""
@@ -220,8 +223,15 @@ def _merge(host: Host, facts: HostFacts) -> dict[str, Any]:
         "needs_nvidia_runtime": facts.needs_nvidia_runtime,
         "troubles": facts.troubles,
         "hides_accelerators": facts.hides_accelerators,
-        "catalogue": runner_images(frozenset(item.type for item in accelerators), architecture),
+        "catalogue": _catalogue(frozenset(item.type for item in accelerators), architecture),
     }
+
+
+def _catalogue(kinds: frozenset[str], architecture: str) -> tuple[CatalogueRow, ...]:
+    with (
+        _CATALOGUE
+    ):  # else threads would each read the whole package, and make objects of their own
+        return runner_images(kinds, architecture)
 
 
 def _accelerator(item: StaticAccelerator) -> Accelerator:
