@@ -12,16 +12,13 @@ from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from moorage.adapters.docker import sdk
-from moorage.adapters.docker.connection import as_docker_would
+from moorage.adapters.docker.connection import READ_SECONDS, as_docker_would
 from moorage.adapters.docker.errors import reach_failure
 from moorage.adapters.ssh import TUNNELS
 from moorage.common.failures import Cause
 from moorage.common.versions import version_key
 from moorage.inventory.access import LOCAL, Access, parse_access
 from moorage.inventory.checks import OLDEST_API
-
-READ_SECONDS = 60
-"""How long a daemon may be silent: it creates a container from a large image slowly."""
 
 ASK_SECONDS = 10
 """Limit for a daemon's first answer, its version."""

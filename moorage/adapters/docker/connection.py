@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import lru_cache, partial
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPSConnection, IncompleteRead
 from typing import Any
 
 from moorage.adapters.docker.errors import NO_CERTIFICATES, reach_failure
@@ -30,8 +30,11 @@ LIMITS = JsonLimits(size=MOST_BYTES, entries=1_000_000)
 MOST_MESSAGE = 2000
 """Most characters of a daemon's message."""
 
-NOT_FOUND, REFUSED = 404, 300
-"""The status for what is not there, and the first one that is no success."""
+READ_SECONDS = 60
+"""How long a daemon may be silent: while it unpacks a large image it lists the others slowly."""
+
+NOT_FOUND = 404
+SUCCESS = range(200, 300)
 
 FRAME = struct.Struct(">4xL")
 """Header of a frame of a container's output: its length."""
@@ -59,77 +62,119 @@ def as_docker_would() -> Access:
     return Access(address=address, certificates=folder if address.startswith("tcp:") else "")
 
 
+class Answer(dict[str, Any]):
+    """A JSON object of a daemon; a missing key is the daemon's error."""
+
+    def __missing__(self, key: str) -> Any:
+        raise ValueError(f"its answer has no {key}")
+
+
+class Daemon:
+    """A connection to a daemon: it is opened for the first request, and again after it was lost.
+
+    All methods raise `OSError`, `HTTPException` or `ValueError` for a daemon that is lost or
+    answers nonsense, and `DaemonError` for one that does not carry out a request.
+
+    Args:
+        opened: The connection, which need not be connected.
+        seconds: How long each answer may take, once it is connected.
+    """
+
+    def __init__(self, opened: HTTPConnection, seconds: float) -> None:
+        self._http, self._seconds = opened, seconds
+        opened.auto_open = 0  # it would connect without our limit
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is connected."""
+        return self._http.sock is not None
+
+    def limit(self, seconds: float) -> None:
+        """Set how long each answer may take from now on."""
+        self._seconds = seconds
+
+    def get(self, path: str) -> Answer:
+        """The object that answers a GET request."""
+        return _object(decode(self.get_body(path), LIMITS))
+
+    def get_list(self, path: str) -> list[Answer]:
+        """The list of objects that answers a GET request."""
+        found = decode(self.get_body(path), LIMITS)
+        if not isinstance(found, list):
+            raise ValueError("its answer is no list")
+        return list(map(_object, found))
+
+    def find(self, path: str) -> Answer | None:
+        """The object that answers a GET request; None = it is not there."""
+        try:
+            return self.get(path)
+        except DaemonError as error:
+            if error.status == NOT_FOUND:
+                return None
+            raise
+
+    def get_body(self, path: str) -> bytes:
+        """The body of the answer to a GET request."""
+        return self._ask("GET", path)
+
+    def send(self, verb: str, path: str, content: Any = None) -> Answer:
+        """The answer to a request that changes something, which may carry JSON."""
+        body = self._ask(verb, path, None if content is None else json.dumps(content))
+        return _object(decode(body, LIMITS)) if body else Answer()
+
+    def close(self) -> None:
+        """Close the connection; the next request opens it again."""
+        self._http.close()
+
+    def _ask(self, verb: str, path: str, content: str | None = None) -> bytes:
+        http = self._http
+        try:
+            if not self.is_open:
+                http.connect()
+            http.sock.settimeout(self._seconds)
+            http.response_class = partial(TimedAnswer, seconds=self._seconds)  # type: ignore[assignment]
+            http.request(verb, path, content, {"Content-Type": "application/json"})
+            answer = http.getresponse()
+            body = answer.read(MOST_BYTES + 1)
+            if len(body) > MOST_BYTES:
+                raise ValueError(f"its answer has more than {MOST_BYTES:,} bytes")
+            if answer.length:
+                raise IncompleteRead(body, answer.length)
+        except BaseException:
+            self.close()  # without a whole answer it would take no other request
+            raise
+        if answer.status not in SUCCESS:
+            raise DaemonError(answer.status, _message(body) or answer.reason)
+        return body
+
+
 @contextmanager
-def connection(address: str, seconds: int) -> Iterator[HTTPConnection]:
-    """A connection to a daemon, by its address as in the fleet; `seconds` limits each whole answer.
+def connection(address: str, seconds: float) -> Iterator[Daemon]:
+    """A connection to a daemon, by its address as in the fleet; `seconds` limits each answer.
 
     Raises:
         Failure: `RUNTIME_UNAVAILABLE`, `HOST_UNTRUSTED` or `HOST_UNAUTHORIZED`, as
-            `client.daemon_failures`.
+            `client.daemon_failures`; what `Daemon` raises in the block becomes one of them.
     """
     access = parse_access(address)
     try:
-        with closing(_opened(access)) as opened:
-            limit(opened, seconds)
-            yield opened
+        with closing(Daemon(_opened(access), seconds)) as daemon:
+            yield daemon
     except (OSError, HTTPException, ValueError) as error:
         raise reach_failure(error, access.address) from error
 
 
-def limit(daemon: HTTPConnection, seconds: float) -> None:
-    """Set how long each whole answer may take from now on; connects if there is no connection."""
-    if daemon.sock is None:
-        daemon.connect()
-    daemon.sock.settimeout(seconds)
-    daemon.response_class = partial(TimedAnswer, seconds=seconds)  # type: ignore[assignment]
-
-
-def get(daemon: HTTPConnection, path: str) -> Any:
-    """The answer to a GET request; None for status 404."""
-    body = get_body(daemon, path)
-    return None if body is None else decode(body, LIMITS)
-
-
-def get_body(daemon: HTTPConnection, path: str) -> bytes | None:
-    """The body of the answer to a GET request; None for status 404."""
-    try:
-        return _ask(daemon, "GET", path)
-    except DaemonError as error:
-        if error.status == NOT_FOUND:
-            return None
-        raise
-
-
-def send(daemon: HTTPConnection, verb: str, path: str, content: Any = None) -> Any:
-    """The answer to a request that changes something, which may carry JSON; None = it is empty.
-
-    Raises:
-        DaemonError: When the daemon does not carry it out.
-    """
-    body = _ask(daemon, verb, path, None if content is None else json.dumps(content))
-    return decode(body, LIMITS) if body else None
-
-
-def _ask(daemon: HTTPConnection, verb: str, path: str, content: str | None = None) -> bytes:
-    try:
-        daemon.request(verb, path, content, {"Content-Type": "application/json"} if content else {})
-        answer = daemon.getresponse()
-        body = answer.read(MOST_BYTES + 1)
-        if len(body) > MOST_BYTES:
-            raise ValueError(f"its answer has more than {MOST_BYTES:,} bytes")
-    except BaseException:
-        daemon.close()  # without a whole answer it would take no other request
-        raise
-    if answer.status >= REFUSED:
-        raise DaemonError(answer.status, _message(body) or answer.reason)
-    return body
+def _object(found: Any) -> Answer:
+    if not isinstance(found, dict):
+        raise ValueError("its answer is no object")
+    return Answer(found)
 
 
 def _message(body: bytes) -> str:
     """The message of an error, which daemons send as JSON."""
     try:
-        return str(decode(body, LIMITS)["message"])[:MOST_MESSAGE]
-    except (ValueError, KeyError, TypeError):
+        return str(_object(decode(body, LIMITS))["message"])[:MOST_MESSAGE]
+    except ValueError:
         return body[:MOST_MESSAGE].decode(errors="replace")
 
 
@@ -156,9 +201,14 @@ class _SocketConnection(HTTPConnection):
 
     def connect(self) -> None:
         """Connect to the socket."""
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self._path)
+        opened = socket.socket(socket.AF_UNIX)
+        try:
+            opened.settimeout(self.timeout)
+            opened.connect(self._path)
+        except BaseException:
+            opened.close()
+            raise
+        self.sock = opened
 
 
 @lru_cache

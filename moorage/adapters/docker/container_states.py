@@ -3,11 +3,10 @@
 import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from http.client import HTTPConnection
 from typing import Any
 from urllib.parse import urlencode
 
-from moorage.adapters.docker.connection import LIMITS, connection, get, get_body
+from moorage.adapters.docker.connection import LIMITS, Answer, Daemon, connection
 from moorage.adapters.hosts.observation import KILLED, Observation
 from moorage.common.strict_json import decode
 from moorage.engines.labels import LABEL_HELPER, LABEL_LEDGER, LABEL_MODEL, LABEL_RELEASE
@@ -37,8 +36,7 @@ def list_own(address: str, ledger: str) -> tuple[ObservedWorkload, ...]:
 def list_containers(address: str) -> list[dict[str, Any]]:
     """All containers in the daemon's own listing; raises as `connection`."""
     with connection(address, LIST_SECONDS) as daemon:
-        listed: list[dict[str, Any]] = get(daemon, "/containers/json?all=1")
-        return listed
+        return list(daemon.get_list("/containers/json?all=1"))
 
 
 def observe_containers(address: str, workloads: Iterable[Workload]) -> list[Observation]:
@@ -75,13 +73,13 @@ def _listed(listed: dict[str, Any]) -> ObservedWorkload:
     )
 
 
-def _observation(daemon: HTTPConnection, workload: Workload) -> Observation:
+def _observation(daemon: Daemon, workload: Workload) -> Observation:
     """The state of a workload's container. A foreign container of the same name does not count.
 
     A container that waits for its restart counts as running, with the exit code of its last run.
     """
-    container = get(daemon, f"/containers/{workload.name}/json")
-    labels = (container or {}).get("Config", {}).get("Labels") or {}
+    container = daemon.find(f"/containers/{workload.name}/json")
+    labels = ((container or Answer()).get("Config") or {}).get("Labels") or {}
     if container is None or not belongs(labels, workload):
         return Observation(running=False, detail="the container is gone")
     state, restarts = container["State"], int(container["RestartCount"])
@@ -105,7 +103,7 @@ def _in_words(state: str) -> str:
     return "the container exited" if state in ENDED else f"the container is {state}"
 
 
-def _ran_out_of_memory(daemon: HTTPConnection, container: dict[str, Any]) -> bool:
+def _ran_out_of_memory(daemon: Daemon, container: dict[str, Any]) -> bool:
     """Whether memory ran out although the daemon has not set `OOMKilled`.
 
     Docker never sets it when it hears of the end before it hears that memory ran out, as happens on
@@ -119,7 +117,7 @@ def _ran_out_of_memory(daemon: HTTPConnection, container: dict[str, Any]) -> boo
     return "oom" in actions or ("die" in actions and "kill" not in actions)
 
 
-def _actions(daemon: HTTPConnection, container: dict[str, Any]) -> set[str]:
+def _actions(daemon: Daemon, container: dict[str, Any]) -> set[str]:
     """Names of the events of a container's last run; empty if the daemon keeps no events."""
     state = container["State"]
     try:
@@ -129,7 +127,7 @@ def _actions(daemon: HTTPConnection, container: dict[str, Any]) -> set[str]:
             "until": f"{ended + EVENTS_SECONDS:.6f}",
             "filters": json.dumps({"container": [container["Id"]]}),
         }
-        events = get_body(daemon, f"/events?{urlencode(query)}") or b""
+        events = daemon.get_body(f"/events?{urlencode(query)}")
         return {decode(line, LIMITS).get("Action") for line in events.splitlines()}
     except (ValueError, KeyError, AttributeError):
         return set()

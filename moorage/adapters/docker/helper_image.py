@@ -2,9 +2,8 @@
 
 from contextlib import nullcontext
 from functools import partial
-from http.client import HTTPConnection
 
-from moorage.adapters.docker.connection import connection
+from moorage.adapters.docker.connection import READ_SECONDS, Daemon, connection
 from moorage.adapters.docker.image_list import digests_of, find_image
 from moorage.adapters.system.parallel import map_parallel
 from moorage.common.failures import Cause, Failure
@@ -12,13 +11,12 @@ from moorage.common.values import Origin
 from moorage.images.image import Image
 from moorage.inventory.snapshot import HostSnapshot
 
-ANSWER_SECONDS = 10
 PULL_SECONDS = 300.0
 """How long a pull may take; the image is small."""
 
 
 def ensure_helper_image(
-    host: HostSnapshot, reference: str, seconds: float, daemon: HTTPConnection | None = None
+    host: HostSnapshot, reference: str, seconds: float, daemon: Daemon | None = None
 ) -> str:
     """The reference of the helper's image on a host, with its digest if it has one.
 
@@ -29,12 +27,14 @@ def ensure_helper_image(
         daemon: A connection to the host's daemon; None = one is opened.
 
     Raises:
-        Failure: `IMAGE_PULL_TIMEOUT`, or the failure of the pull.
+        Failure: `IMAGE_PULL_TIMEOUT`, or the failure of the pull. Through a given connection the
+            daemon's own errors are those of `Daemon`.
     """
-    opened = nullcontext(daemon) if daemon else connection(host.address, ANSWER_SECONDS)
-    with opened as asked:
+    with nullcontext(daemon) if daemon else connection(host.address, READ_SECONDS) as asked:
+        asked.limit(READ_SECONDS)
         if found := _present_image(asked, host, reference):
             return found
+        asked.close()  # idle for as long as a pull takes, the daemon might close it
     # Seldom needed, and it imports Docker's own client.
     from moorage.adapters.registry.pinning import present_image  # noqa: PLC0415
 
@@ -52,7 +52,7 @@ def ensure_helper_image(
     return outcome.portable
 
 
-def _present_image(daemon: HTTPConnection, host: HostSnapshot, reference: str) -> str:
+def _present_image(daemon: Daemon, host: HostSnapshot, reference: str) -> str:
     for place in dict.fromkeys((*host.registries.places(reference), reference)):
         if found := find_image(daemon, place):
             digest = next(iter(digests_of(found, place)), "")

@@ -1,23 +1,19 @@
 """Helper containers: short programs that inspect a host, or work on it."""
 
-import math
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPException
 from typing import Any, NamedTuple
 from uuid import uuid4
 
 from moorage.adapters.docker.connection import (
     FRAME,
     NOT_FOUND,
+    Daemon,
     DaemonError,
     connection,
-    get,
-    get_body,
-    limit,
-    send,
 )
 from moorage.adapters.docker.errors import NO_MOUNT
 from moorage.common.failures import Cause, Failure
@@ -63,12 +59,16 @@ class HelperJob(NamedTuple):
 
 
 def run_helper(access: Access, job: HelperJob) -> str:
-    """Run a program on a host to its end, and return its output; raises as `run_with`."""
+    """Run a program on a host to its end, and return its output.
+
+    Raises:
+        Failure: As `run_with` and `connection`.
+    """
     with connection(access.url, ASK_SECONDS) as daemon:
         return run_with(daemon, access.machine, job)
 
 
-def run_with(daemon: HTTPConnection, host: str, job: HelperJob) -> str:
+def run_with(daemon: Daemon, host: str, job: HelperJob) -> str:
     """Run a program to its end through a connection to the daemon of a host.
 
     The program uses the host's network, has no privileges, and can write to its folders only.
@@ -77,15 +77,15 @@ def run_with(daemon: HTTPConnection, host: str, job: HelperJob) -> str:
         Failure: `IMAGE_MISSING` without the image, `ACCELERATOR_RUNTIME_MISSING` when the host
             cannot provide `handed`, `RUNTIME_UNAVAILABLE` when the program fails.
         FolderMissing: When the host lacks one of the folders.
-        OSError: When the daemon does not answer in time, or the program does not end in time.
+        OSError: When the program does not end in time; other errors of the daemon as `Daemon`.
     """
-    limit(daemon, min(job.seconds, ASK_SECONDS))
+    daemon.limit(min(job.seconds, ASK_SECONDS))
     if job.handed.gpus:
-        require_device_requests(get(daemon, "/version") or {}, host)
+        require_device_requests(daemon.get("/version"), host)
     name = helper_name(job.purpose)
     place = f"/containers/{_create(daemon, name, job)}"
     try:
-        send(daemon, "POST", f"{place}/start")
+        daemon.send("POST", f"{place}/start")
         code = _exit_code(daemon, place, job.seconds)
         output = _output(daemon, place)
     except DaemonError as error:
@@ -95,8 +95,8 @@ def run_with(daemon: HTTPConnection, host: str, job: HelperJob) -> str:
     finally:
         # A leftover container is removed later by its label. Only its output matters here.
         with suppress(OSError, HTTPException, ValueError):
-            limit(daemon, ASK_SECONDS)
-            send(daemon, "DELETE", f"{place}?force=1")
+            daemon.limit(ASK_SECONDS)
+            daemon.send("DELETE", f"{place}?force=1")
     if code:
         raise Failure(Cause.RUNTIME_UNAVAILABLE, f"{name} ended with {code}: {output[-500:]}")
     return output
@@ -155,11 +155,11 @@ def require_device_requests(version: Mapping[str, Any], host: str) -> None:
         )
 
 
-def _create(daemon: HTTPConnection, name: str, job: HelperJob) -> str:
+def _create(daemon: Daemon, name: str, job: HelperJob) -> str:
     try:
-        made = send(daemon, "POST", f"/containers/create?name={name}", _config(job))
+        made = daemon.send("POST", f"/containers/create?name={name}", _config(job))
     except DaemonError as error:
-        if error.status == NOT_FOUND:
+        if error.status == NOT_FOUND and "image" in error.explanation.lower():
             raise Failure(Cause.IMAGE_MISSING, f"{job.image} is not on the host") from error
         if NO_MOUNT in error.explanation:
             raise FolderMissing(error.explanation) from error
@@ -187,7 +187,7 @@ def _config(job: HelperJob) -> dict[str, Any]:
     }
 
 
-def _exit_code(daemon: HTTPConnection, place: str, seconds: float) -> int:
+def _exit_code(daemon: Daemon, place: str, seconds: float) -> int:
     """Wait for the container's exit in short requests, so that a lost daemon is noticed.
 
     Raises:
@@ -196,19 +196,24 @@ def _exit_code(daemon: HTTPConnection, place: str, seconds: float) -> int:
     until = time.monotonic() + seconds
     while True:
         left = until - time.monotonic()
-        limit(daemon, math.ceil(max(1.0, min(left, ASK_SECONDS))))
+        daemon.limit(max(1.0, min(left, ASK_SECONDS)))
         try:
-            return int(send(daemon, "POST", f"{place}/wait")["StatusCode"])
+            code = daemon.send("POST", f"{place}/wait")["StatusCode"]
+            break
         except (TimeoutError, ConnectionError, HTTPException):
             if left <= ASK_SECONDS:
                 raise
-            limit(daemon, ASK_SECONDS)
-            get(daemon, f"{place}/json")
+            daemon.limit(ASK_SECONDS)
+            daemon.get(f"{place}/json")
+    if not isinstance(code, int):
+        raise ValueError("its answer has no exit code")
+    return code
 
 
-def _output(daemon: HTTPConnection, place: str) -> str:
+def _output(daemon: Daemon, place: str) -> str:
     """What the program wrote, with lines that end alike: progress bars end them with `\\r`."""
-    frames = get_body(daemon, f"{place}/logs?stdout=1&stderr=1") or b""
+    daemon.limit(ASK_SECONDS)
+    frames = daemon.get_body(f"{place}/logs?stdout=1&stderr=1")
     return re.sub(r"\r\n?", "\n", b"".join(_contents(frames)).decode(errors="replace"))
 
 

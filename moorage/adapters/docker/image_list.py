@@ -1,33 +1,31 @@
 """The images of a daemon as a connection shows them: their names, and one image."""
 
 from collections.abc import Mapping
-from http.client import HTTPConnection
 from typing import Any
 from urllib.parse import quote
 
-from moorage.adapters.docker.connection import get
+from moorage.adapters.docker.connection import Daemon
 from moorage.spec.image_reference import familiar, parse_reference, repository
 
 
-def image_names(daemon: HTTPConnection) -> frozenset[str]:
+def image_names(daemon: Daemon) -> frozenset[str]:
     """References and digests of all images that a daemon has."""
-    return frozenset().union(*map(names_of, get(daemon, "/images/json")))
+    return frozenset().union(*map(names_of, daemon.get_list("/images/json")))
 
 
-def find_image(daemon: HTTPConnection, reference: str) -> dict[str, Any] | None:
+def find_image(daemon: Daemon, reference: str) -> dict[str, Any] | None:
     """An image as the daemon describes it, by tag, digest or id; None = it is missing."""
-    found: dict[str, Any] | None = get(daemon, f"/images/{quote(reference, safe='/:@')}/json")
-    return found
+    return daemon.find(f"/images/{quote(reference, safe='/:@')}/json")
 
 
-def local_name(daemon: HTTPConnection, reference: str) -> str:
+def local_name(daemon: Daemon, reference: str) -> str:
     """The name by which a daemon knows an image; it may be pulled from another registry.
 
     A digest stands for the same content everywhere, but a daemon finds it in the repository only
     that it pulled from, and lets nobody name it otherwise.
     """
     digest = parse_reference(reference).digest
-    images = get(daemon, "/images/json") if digest else []
+    images = daemon.get_list("/images/json") if digest else []
     known = {name: image["Id"] for image in images for name in image.get("RepoDigests") or ()}
     if familiar(reference) in map(familiar, known):
         return reference

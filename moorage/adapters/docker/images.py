@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moorage.adapters.docker import sdk
-from moorage.adapters.docker.client import CONFLICT, READ_SECONDS, connect, daemon, follow
-from moorage.adapters.docker.connection import DaemonError, connection, get
+from moorage.adapters.docker.client import CONFLICT, connect, daemon, follow
+from moorage.adapters.docker.connection import READ_SECONDS, DaemonError, connection
 from moorage.adapters.docker.errors import pull_failure
 from moorage.adapters.docker.image_list import (
     digests_of,
@@ -86,9 +86,11 @@ class DockerImages:
     def sizes(self) -> tuple[ImageSize, ...]:
         """The sizes of all images; raises `RUNTIME_UNAVAILABLE`."""
         with connection(self.address, READ_SECONDS) as there:
-            version = min(get(there, "/version")["ApiVersion"], SIZES_API, key=version_key)
+            known = there.get("/version")
+            newest = min(known["ApiVersion"], SIZES_API, key=version_key)
+            version = max(newest, known.get("MinAPIVersion", newest), key=version_key)
             # Older daemons ignore the type, and also measure containers and volumes.
-            answer = get(there, f"/v{version}/system/df?type=image")
+            answer = there.get(f"/v{version}/system/df?type=image")
         return tuple(
             ImageSize(
                 identity=image["Id"],
@@ -102,7 +104,7 @@ class DockerImages:
     def disk_free(self) -> int | None:
         """Free bytes where a daemon of this machine keeps images; None = its folder is not here."""
         with connection(self.address, READ_SECONDS) as there:
-            folder = str(get(there, "/info").get("DockerRootDir"))
+            folder = str(there.get("/info").get("DockerRootDir"))
         with suppress(OSError):
             return shutil.disk_usage(folder).free
         return None

@@ -6,10 +6,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from http.client import HTTPConnection
 from typing import Any
 
-from moorage.adapters.docker.connection import connection, get
+from moorage.adapters.docker.connection import Daemon, connection
 from moorage.adapters.hosts.remote_host import (
     ASK_SECONDS,
     ERRORS,
@@ -111,7 +110,7 @@ def _diagnose_remote(host: Host, fleet: Fleet) -> HostDiagnosis:
     return diagnosis
 
 
-def _diagnose_with(daemon: HTTPConnection, diagnosis: HostDiagnosis, fleet: Fleet) -> None:
+def _diagnose_with(daemon: Daemon, diagnosis: HostDiagnosis, fleet: Fleet) -> None:
     host, detect = diagnosis.host, diagnosis.host.accelerators == "auto"
     began = time.time()
     info = ask_daemon(daemon)
@@ -139,8 +138,8 @@ def _diagnose_with(daemon: HTTPConnection, diagnosis: HostDiagnosis, fleet: Flee
         diagnosis.checks.append(broken("bind", f"all of {host.ports} is in use", "Widen `ports`."))
 
 
-def _docker_version(daemon: HTTPConnection, info: dict[str, Any]) -> Check:
-    newest_api = get(daemon, "/version")["ApiVersion"]
+def _docker_version(daemon: Daemon, info: dict[str, Any]) -> Check:
+    newest_api = daemon.get("/version")["ApiVersion"]
     return judge_docker(str(info["ServerVersion"]), str(newest_api))
 
 

@@ -66,14 +66,11 @@ def log_of_file(path: Path, tail: int) -> str:
         return ""
 
 
-def log_of_container(
-    container: Container, tail: int | None = None, *, whole_lines: bool = False, **streams: bool
-) -> str:
+def log_of_container(container: Container, tail: int | None = None, **streams: bool) -> str:
     """The last lines of a container's output.
 
     Args:
         tail: Number of lines; None = up to `MOST_BYTES`.
-        whole_lines: Whether lines may be longer than `MOST_LINE`, such as those of JSON.
         streams: Whether to include `stdout` and `stderr`.
     """
     stream = container.logs(stream=True, follow=False, tail=tail or "all", **streams)
@@ -81,7 +78,7 @@ def log_of_container(
     watchdog = threading.Timer(READ_SECONDS, stream.close)
     watchdog.start()
     try:
-        return _lines(last_bytes(stream), tail, whole=whole_lines)
+        return _lines(last_bytes(stream), tail)
     finally:
         watchdog.cancel()
 
@@ -96,8 +93,8 @@ def last_bytes(pieces: Iterable[bytes], most: int = MOST_BYTES) -> bytes:
     return bytes(kept[-most:])
 
 
-def _lines(data: bytes, tail: int | None, *, whole: bool = False) -> str:
+def _lines(data: bytes, tail: int | None) -> str:
     text = re.sub(r"\r\n?", "\n", data.decode(errors="replace"))  # progress bars end lines so
     if tail is not None:
         text = "\n".join(text.removesuffix("\n").rsplit("\n", tail)[-tail:])
-    return text if whole else re.sub(rf"([^\n]{{{MOST_LINE}}})[^\n]+", r"\1...", text)
+    return re.sub(rf"([^\n]{{{MOST_LINE}}})[^\n]+", r"\1...", text)

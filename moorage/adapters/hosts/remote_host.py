@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 from functools import partial
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPException
 from typing import Any
 
-from moorage.adapters.docker.connection import connection, get, limit
+from moorage.adapters.docker.connection import READ_SECONDS, Daemon, connection
 from moorage.adapters.docker.errors import REFUSED_REQUEST
 from moorage.adapters.docker.helper_image import ensure_helper_image
 from moorage.adapters.docker.helper_job import FolderMissing, HelperJob, run_with
@@ -61,7 +61,7 @@ def survey_remote_host(host: Host, fleet: Fleet) -> HostFacts:
     """
     with connection(host.access.url, ASK_SECONDS) as daemon:
         info, image = ask_daemon(daemon), ""
-        limit(daemon, PROBE_SECONDS)  # a daemon that unpacks an image lists the others slowly
+        daemon.limit(READ_SECONDS)
         images = image_names(daemon)
         try:
             image = helper_image_on(daemon, host, fleet, info, PULL_SECONDS)
@@ -84,13 +84,13 @@ def survey_remote_host(host: Host, fleet: Fleet) -> HostFacts:
     )
 
 
-def ask_daemon(daemon: HTTPConnection) -> dict[str, Any]:
+def ask_daemon(daemon: Daemon) -> dict[str, Any]:
     """A daemon's information about itself and its host."""
-    return dict(get(daemon, "/info"))
+    return daemon.get("/info")
 
 
 def helper_image_on(
-    daemon: HTTPConnection, host: Host, fleet: Fleet, info: dict[str, Any], seconds: float
+    daemon: Daemon, host: Host, fleet: Fleet, info: dict[str, Any], seconds: float
 ) -> str:
     """The reference of the fleet's helper image on a host; raises as `ensure_helper_image`."""
     machine = info["Architecture"]
@@ -99,7 +99,7 @@ def helper_image_on(
     return ensure_helper_image(there, fleet.helper_image, seconds, daemon)
 
 
-def run_probe(daemon: HTTPConnection, host: Host, image: str, handed: Handed) -> HostFacts:
+def run_probe(daemon: Daemon, host: Host, image: str, handed: Handed) -> HostFacts:
     """Run a probe on a remote host, which has the image.
 
     Raises:

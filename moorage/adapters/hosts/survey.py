@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 
-from moorage.adapters.docker.connection import connection, get
+from moorage.adapters.docker.connection import READ_SECONDS, connection
 from moorage.adapters.docker.image_list import image_names
 from moorage.adapters.hosts.local_host import (
     installed_programs,
@@ -70,7 +70,7 @@ def survey_hosts(
     for host, outcome in zip(fleet.hosts, outcomes, strict=True):
         if isinstance(outcome, Exception):
             late = isinstance(outcome, TimeoutError) and not outcome.args
-            why = f"it did not answer within {seconds:g} s" if late else f"{outcome!r}"
+            why = f"it did not answer within {limit:.0f} s" if late else f"{outcome!r}"
             outcome = describe(host).model_copy(update={"unreachable": why})
         hosts.append(outcome)
     return tuple(hosts)
@@ -160,7 +160,7 @@ def _local_facts(host: Host) -> dict[str, Any]:
 
 def _images_here(host: Host) -> frozenset[str]:
     """The images of Docker on this machine; none, and no bonus for them, without an answer."""
-    with suppress(Failure), connection(host.access.url, ASK_SECONDS) as daemon:
+    with suppress(Failure), connection(host.access.url, READ_SECONDS) as daemon:
         return image_names(daemon)
     return frozenset()
 
@@ -177,7 +177,7 @@ def docker_version(address: str) -> tuple[str, str]:
     """The version of a Docker daemon, and the reason if it does not answer; one is empty."""
     try:
         with connection(address, ASK_SECONDS) as daemon:
-            return str(get(daemon, "/version")["Version"]), ""
+            return str(daemon.get("/version")["Version"]), ""
     except Failure as failure:
         return "", failure.detail
 
@@ -228,9 +228,8 @@ def _merge(host: Host, facts: HostFacts) -> dict[str, Any]:
 
 
 def _catalogue(kinds: frozenset[str], architecture: str) -> tuple[CatalogueRow, ...]:
-    with (
-        _CATALOGUE
-    ):  # else threads would each read the whole package, and make objects of their own
+    # Else each thread would read the whole package, into objects of its own.
+    with _CATALOGUE:
         return runner_images(kinds, architecture)
 
 

@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from moorage.adapters.docker import sdk
-from moorage.adapters.docker.client import READ_SECONDS, connect
+from moorage.adapters.docker.client import connect
+from moorage.adapters.docker.connection import READ_SECONDS
 from moorage.adapters.files.safe_files import open_regular
 from moorage.adapters.transfer.file_checks import INCOMPLETE
 from moorage.common.failures import Cause, Failure
