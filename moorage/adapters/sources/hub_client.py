@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import quote
 
-from huggingface_hub import errors, hf_hub_url, hf_raise_for_status, is_offline_mode
+from huggingface_hub import errors, hf_raise_for_status, is_offline_mode
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
 from moorage.adapters.sources.remote_source import (
@@ -141,7 +141,7 @@ class HubClient(RemoteClient):
                 headers = headers_of(answer)
                 request = http.Request("GET", url)
                 require_success(request, answer.status, headers.items(), body_of(answer))
-            yield Answer(answer.status, headers, self._blocks(commit, file, answer))
+            yield Answer(answer.status, headers, partial(self._blocks, commit, file, answer))
 
     def mirror(self, model: ResolvedModel, seconds: float) -> dict[str, Any]:  # noqa: ARG002
         """The hub's own addresses, which do not expire. The token is sent to the hub only."""
@@ -151,12 +151,15 @@ class HubClient(RemoteClient):
             "urls": {file.name: self._url(model.revision, file) for file in model.files},
         }
 
-    def _blocks(self, commit: str, file: ModelFile, answer: HTTPResponse) -> Iterator[bytes]:
+    def _blocks(
+        self, commit: str, file: ModelFile, answer: HTTPResponse, into: memoryview | None
+    ) -> Iterator[bytes | memoryview]:
         with retryable_failures(), self._failures(commit, file.name):
-            yield from body_of(answer)
+            yield from body_of(answer, into)
 
     def _url(self, commit: str, file: ModelFile) -> str:
-        return hf_hub_url(self.repo, file.name, revision=commit, endpoint=self._endpoint)
+        # `hf_hub_url` would import the whole downloader of the hub's client.
+        return f"{self._endpoint}/{self.repo}/resolve/{commit}/{quote(file.name)}"
 
     @retryable_failures()
     def _listing(self, revision: str) -> dict[str, Any]:

@@ -5,8 +5,9 @@ memory, since one connection is rarely as fast as the network.
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from queue import SimpleQueue
 
 from moorage.adapters.transfer.range_answer import Answer, DownloadError, OpenRange
@@ -40,7 +41,7 @@ class Connections:
         try:
             yield
         finally:
-            self._spare_one()
+            self.give_back()
 
     @property
     def is_spare(self) -> bool:
@@ -55,22 +56,32 @@ class Connections:
             self._spare -= 1
             return self._buffers.pop() if self._buffers else bytearray(PIECE)
 
-    def give_back(self, buffer: bytearray | None) -> None:
-        """Return a connection; None = a thread still writes into its buffer."""
-        if buffer is not None:
-            self._buffers.append(buffer)
-        self._spare_one()
-
-    def _spare_one(self) -> None:
+    def give_back(self) -> None:
+        """Return a connection; its buffer may still be read."""
         with self._lock:
             self._spare += 1
 
+    def reuse(self, buffer: bytearray) -> None:
+        """Return a buffer that nobody reads or writes any more."""
+        self._buffers.append(buffer)
+
 
 class Prefetch:
-    """The ranges of one file, to be opened in order."""
+    """The ranges of one file, to be opened in order.
 
-    def __init__(self, open_range: OpenRange, size: int, connections: Connections) -> None:
+    Args:
+        after: Calls a function when the blocks that were read so far are not needed any more.
+    """
+
+    def __init__(
+        self,
+        open_range: OpenRange,
+        size: int,
+        connections: Connections,
+        after: Callable[[Callable[[], None]], None],
+    ) -> None:
         self._open_range, self._size, self._connections = open_range, size, connections
+        self._after = after
         self._pieces: dict[int, _Piece] = {}
 
     @contextmanager
@@ -115,7 +126,10 @@ class Prefetch:
             start = stop
 
     def _drop(self, start: int) -> None:
-        self._connections.give_back(self._pieces.pop(start).drop())
+        buffer = self._pieces.pop(start).drop()
+        self._connections.give_back()
+        if buffer is not None:
+            self._after(partial(self._connections.reuse, buffer))
 
 
 class _Piece:
@@ -139,9 +153,9 @@ class _Piece:
         """Wait for the server's answer."""
         first = self._next()
         assert isinstance(first, Answer)
-        return Answer(first.status, first.headers, self._blocks(), self.stop)
+        return Answer(first.status, first.headers, self._blocks, self.stop)
 
-    def _blocks(self) -> Iterator[memoryview]:
+    def _blocks(self, _into: memoryview | None) -> Iterator[memoryview]:
         while isinstance(block := self._next(), memoryview):
             yield block
 
@@ -158,16 +172,17 @@ class _Piece:
                 if answer.status != 206:
                     raise DownloadError("hub-unavailable", "no range was sent", transient=True)
                 self._arrived.put(answer)
-                self._keep(answer.blocks)
+                self._keep(answer)
         except Exception as error:  # raised later, by the reader of the piece
             ending = error
         self._arrived.put(ending)
 
-    def _keep(self, blocks: Iterator[bytes | memoryview]) -> None:
+    def _keep(self, answer: Answer) -> None:
         empty = memoryview(self._buffer)[: self.stop - self._start]
-        for block in blocks:
+        for block in answer.blocks(empty):
             kept, empty = empty[: len(block)], empty[len(block) :]
-            kept[:] = block[: len(kept)]
+            if not isinstance(block, memoryview):
+                kept[:] = block[: len(kept)]
             self._is_full = not empty
             self._arrived.put(kept)
             if self._is_full or self._is_dropped:
