@@ -33,9 +33,9 @@ class TimedAnswer(http.client.HTTPResponse):
             self.length -= count
         return count
 
-    def lift_deadline(self) -> None:
-        """Remove the limits, so that the body may take any time and have any length."""
-        self._timed.until = self._timed.left = math.inf
+    def lift_deadline(self, seconds: float = math.inf) -> None:
+        """Replace the limits: the rest may take so long, and have any length."""
+        self._timed.until, self._timed.left = time.monotonic() + seconds, math.inf
 
 
 class _TimedRead(io.RawIOBase):
