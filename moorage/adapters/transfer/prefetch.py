@@ -5,6 +5,7 @@ memory, since one connection is rarely as fast as the network.
 """
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -14,6 +15,9 @@ from moorage.adapters.transfer.range_answer import Answer, DownloadError, OpenRa
 
 PIECE = 8 << 20
 """Most bytes of a range that is held in memory."""
+
+STEP, STEP_SECONDS = 1 << 18, 0.5
+"""Bytes that are handed over at once, unless they take longer: TLS brings 16 KiB at a time."""
 
 MOST_CONNECTIONS = 8
 """Limit on the pieces in memory: a helper container on a host has 512 MiB in total."""
@@ -178,12 +182,19 @@ class _Piece:
         self._arrived.put(ending)
 
     def _keep(self, answer: Answer) -> None:
-        empty = memoryview(self._buffer)[: self.stop - self._start]
-        for block in answer.blocks(empty):
-            kept, empty = empty[: len(block)], empty[len(block) :]
-            if not isinstance(block, memoryview):
-                kept[:] = block[: len(kept)]
-            self._is_full = not empty
-            self._arrived.put(kept)
-            if self._is_full or self._is_dropped:
-                return
+        buffer, filled, handed = memoryview(self._buffer)[: self.stop - self._start], 0, 0
+        until = time.monotonic() + STEP_SECONDS
+        try:
+            for block in answer.blocks(buffer):
+                end = min(filled + len(block), len(buffer))
+                if not isinstance(block, memoryview):
+                    buffer[filled:end] = block[: end - filled]
+                filled, self._is_full = end, end == len(buffer)
+                if self._is_full or self._is_dropped:
+                    return
+                if filled - handed >= STEP or time.monotonic() > until:
+                    self._arrived.put(buffer[handed:filled])
+                    handed, until = filled, time.monotonic() + STEP_SECONDS
+        finally:
+            if filled > handed:
+                self._arrived.put(buffer[handed:filled])

@@ -7,9 +7,10 @@ from queue import SimpleQueue
 import pytest
 
 from moorage.adapters.transfer.checksum import File
-from moorage.adapters.transfer.overlapped_checksum import MOST_STEPS, STEP, OverlappedChecksum
+from moorage.adapters.transfer.overlapped_checksum import MOST_STEPS, OverlappedChecksum
 from tests.hub.tiny import pattern
 
+STEP = 1 << 16
 DATA = pattern(4 * MOST_STEPS * STEP)
 ANNOUNCED = {
     "sha256": hashlib.sha256(DATA).hexdigest(),
