@@ -192,8 +192,8 @@ def staging(url: str, repository: Path) -> Tool:
     urls = {file["name"]: f"{url}/{file['name']}" for file in listing["files"]}
     headers = {"Authorization": f"Bearer {TOKEN}"}
     mirror = {"name": "host", "near": True, "urls": urls, "headers": headers}
-    job = {"folder": "model", "commit": listing["sha"], "files": listing["files"]}
-    job |= {"mirrors": [mirror], "manifest": "{}"}
+    job = {"folder": "model", "commit": listing["sha"], "workspace": "new.partial"}
+    job |= {"files": listing["files"], "mirrors": [mirror], "manifest": "{}"}
 
     def command(folder: Path) -> Command:
         text = json.dumps({**job, "store": str(folder)}) + "\n"

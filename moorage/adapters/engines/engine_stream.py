@@ -78,7 +78,7 @@ def _client(url: str, seconds: float, pause: float) -> httpx.Client:
     until = time.monotonic() + seconds
     transport: Any = httpx.HTTPTransport(verify=trust_for(url))
     inner = transport._pool._network_backend
-    transport._pool._network_backend = TimedBackend(inner, httpx, lambda: until)
+    transport._pool._network_backend = TimedBackend(inner, lambda: until)
     return httpx.Client(transport=transport, timeout=pause, trust_env=False, follow_redirects=False)
 
 

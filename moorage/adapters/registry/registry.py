@@ -110,15 +110,13 @@ class RegistryClient:
             return self._parse(self._request(client, "GET", reference).content, digest, reference)
 
     def _client(self, base: str, trust: SSLContext) -> httpx.Client:
-        client: httpx.Client = guarded_client(
-            httpx,
+        return guarded_client(
             Guard(base),
             verify=trust,
             base_url=base,
             timeout=TIMEOUT,
             headers={"Accept": ACCEPT, "Accept-Encoding": "identity"},
         )
-        return client
 
     def _parse(self, body: bytes, digest: str, reference: Reference) -> RegistryImage:
         actual = f"sha256:{hashlib.sha256(body).hexdigest()}"

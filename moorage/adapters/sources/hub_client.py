@@ -7,9 +7,9 @@ from functools import lru_cache, partial
 from http.client import HTTPException, HTTPResponse
 from importlib import import_module
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
-from huggingface_hub import errors, hf_hub_url, hf_raise_for_status, is_offline_mode
+from huggingface_hub import errors, hf_raise_for_status, is_offline_mode
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
 from moorage.adapters.sources.remote_source import (
@@ -19,11 +19,9 @@ from moorage.adapters.sources.remote_source import (
     with_retries,
 )
 from moorage.adapters.sources.store import CHECKSUM, COMMIT, MOST_FILES, is_size, require_inside
-from moorage.adapters.system.guarded_http import guarded_client, thread_deadline
 from moorage.adapters.transfer.http_answer import body_of, headers_of
 from moorage.adapters.transfer.http_pool import HttpPool
 from moorage.adapters.transfer.range_answer import Answer
-from moorage.adapters.transfer.redirects import Guard
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import printable
 from moorage.common.strict_json import JsonError, JsonLimits, decode
@@ -46,12 +44,12 @@ http: Any = import_module(errors.HfHubHTTPError.__bases__[0].__module__.partitio
 """The hub client's HTTP library: httpx for version 1 of the client, httpx2 for version 2."""
 
 HTTP_ERRORS: tuple[type[Exception], ...] = (
-    errors.HfHubHTTPError.__bases__[0],
+    errors.HfHubHTTPError,
     errors.OfflineModeIsEnabled,
     HTTPException,
     OSError,
 )
-"""Errors that a request may raise. The first is the base class of the HTTP library's errors."""
+"""Errors that a request may raise."""
 
 CAUSE_BY_STATUS = {
     401: Cause.SOURCE_UNAUTHORIZED,
@@ -96,13 +94,13 @@ class HubClient(RemoteClient):
         waits: tuple[float, ...] = WAITS,
     ) -> None:
         super().__init__(repo, waits)
-        self._endpoint = endpoint.rstrip("/")
+        self._endpoint, self._host = endpoint.rstrip("/"), urlsplit(endpoint).hostname or ""
         self._token = (token or "").strip()
-        # The HTTP library would refuse such a header, and quote it.
+        # The HTTP client would refuse such a header, and quote it.
         if self._token and not re.fullmatch(r"[!-~]+", self._token):
             raise Failure(Cause.SOURCE_UNAUTHORIZED, "the token holds characters that no token has")
-        self._timeout, self._listing_seconds = timeout, listing_seconds
-        self._files = HttpPool(
+        self._listing_seconds = listing_seconds
+        self._pool = HttpPool(
             self._endpoint,
             seconds=timeout,
             head_seconds=listing_seconds,
@@ -137,11 +135,11 @@ class HubClient(RemoteClient):
         url, headers = self._url(commit, file), {"Range": f"bytes={start}-{stop - 1}"}
         with ExitStack() as stack:
             with retryable_failures(), self._failures(commit, file.name):
-                answer = stack.enter_context(self._files.get(url, self._headers(headers)))
+                answer = stack.enter_context(self._pool.get(url, self._headers(headers)))
                 headers = headers_of(answer)
                 request = http.Request("GET", url)
                 require_success(request, answer.status, headers.items(), body_of(answer))
-            yield Answer(answer.status, headers, self._blocks(commit, file, answer))
+            yield Answer(answer.status, headers, partial(self._blocks, commit, file, answer))
 
     def mirror(self, model: ResolvedModel, seconds: float) -> dict[str, Any]:  # noqa: ARG002
         """The hub's own addresses, which do not expire. The token is sent to the hub only."""
@@ -151,12 +149,15 @@ class HubClient(RemoteClient):
             "urls": {file.name: self._url(model.revision, file) for file in model.files},
         }
 
-    def _blocks(self, commit: str, file: ModelFile, answer: HTTPResponse) -> Iterator[bytes]:
+    def _blocks(
+        self, commit: str, file: ModelFile, answer: HTTPResponse, into: memoryview | None
+    ) -> Iterator[bytes | memoryview]:
         with retryable_failures(), self._failures(commit, file.name):
-            yield from body_of(answer)
+            yield from body_of(answer, into)
 
     def _url(self, commit: str, file: ModelFile) -> str:
-        return hf_hub_url(self.repo, file.name, revision=commit, endpoint=self._endpoint)
+        # `hf_hub_url` would import the whole downloader of the hub's client.
+        return f"{self._endpoint}/{self.repo}/resolve/{commit}/{quote(file.name)}"
 
     @retryable_failures()
     def _listing(self, revision: str) -> dict[str, Any]:
@@ -165,21 +166,13 @@ class HubClient(RemoteClient):
         except errors.HFValidationError as error:
             raise Failure(Cause.SOURCE_MISSING, str(error)) from None
         at = f"/revision/{quote(revision, safe='')}" if revision else ""
+        url = f"{self._endpoint}/api/models/{self.repo}{at}?blobs=true"
         body = bytearray()
-        with (
-            self._failures(revision),
-            thread_deadline(self._listing_seconds),
-            session(self._endpoint).stream(
-                "GET",
-                f"{self._endpoint}/api/models/{self.repo}{at}",
-                params={"blobs": "true"},
-                headers=self._headers({}),
-                timeout=self._timeout,
-            ) as response,
-        ):
-            found = response.headers.multi_items(), response.iter_raw()
-            require_success(response.request, response.status_code, *found)
-            for piece in response.iter_raw():
+        with self._failures(revision), self._pool.get(url, self._headers({})) as answer:
+            headers = headers_of(answer).items()
+            require_success(http.Request("GET", url), answer.status, headers, body_of(answer))
+            answer.lift_deadline(self._listing_seconds)
+            for piece in body_of(answer):
                 body += piece
                 if len(body) > LISTING.size:
                     raise self._not_a_hub(f"the answer is larger than {human_bytes(LISTING.size)}")
@@ -222,7 +215,7 @@ class HubClient(RemoteClient):
                 raise errors.OfflineModeIsEnabled("HF_HUB_OFFLINE is set")
             yield
         except HTTP_ERRORS as error:
-            failure = failure_of(error, repo=self.repo, revision=revision, name=name)
+            failure = failure_of(error, self._host, self.repo, revision, name)
             detail = printable(failure.detail)
             if self._token:  # the answer may quote the request
                 detail = detail.replace(self._token, "***")
@@ -242,12 +235,6 @@ class HubClient(RemoteClient):
             f" that does not exist. If it is private, send a token: {SET_TOKEN}.",
         }
         return advice.get((cause, bool(self._token)), "")
-
-
-@lru_cache(maxsize=16)
-def session(endpoint: str) -> Any:
-    """A client of one hub, which keeps its connections."""
-    return guarded_client(http, Guard(endpoint), verify=authorities())
 
 
 @lru_cache(maxsize=1)
@@ -275,14 +262,16 @@ def require_success(
     hf_raise_for_status(http.Response(status, headers=kept, content=bytes(body), request=request))
 
 
-def failure_of(error: Exception, *, repo: str, revision: str, name: str = "") -> Failure:
-    """The failure for one of `HTTP_ERRORS`, raised by a request for a repository or a file."""
+def failure_of(error: Exception, host: str, repo: str, revision: str, name: str) -> Failure:
+    """The failure for one of `HTTP_ERRORS`, raised by a request to the hub's host for a file.
+
+    Without a name, the request was for the listing of the repository.
+    """
     subject = f"{repo}/{name}" if name else repo
     if isinstance(error, errors.OfflineModeIsEnabled):
         return Failure(Cause.SOURCE_OFFLINE, f"HF_HUB_OFFLINE is set and {subject} is not stored")
     if not isinstance(error, errors.HfHubHTTPError):
-        request = getattr(error, "_request", None)  # the property raises where there is none
-        at = f" ({request.url.host})" if request else ""
+        at = "" if name else f" ({host})"  # a file may be elsewhere
         detail = f"{subject}: {type(error).__name__} {error}".rstrip() + at
         untrusted = "CERTIFICATE_VERIFY_FAILED" in detail
         return Failure(Cause.HUB_UNAVAILABLE, detail, suggestion=UNTRUSTED if untrusted else None)

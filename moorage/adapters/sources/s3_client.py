@@ -151,7 +151,7 @@ class S3Client(RemoteClient):
             status, headers, body = meta["HTTPStatusCode"], meta["HTTPHeaders"], answer["Body"]
             body._raw_stream._fp.lift_deadline()
         with closing(body):
-            yield Answer(status, headers, self._blocks(file.name, body))
+            yield Answer(status, headers, partial(self._blocks, file.name, body))
 
     def mirror(self, model: ResolvedModel, seconds: float) -> dict[str, Any]:
         """Presigned addresses, which contain no keys and expire after the download."""
@@ -208,7 +208,7 @@ class S3Client(RemoteClient):
                 head["part"] = first["ContentLength"]
         return announced_file(name, size, etag, head)
 
-    def _blocks(self, name: str, body: Any) -> Iterator[bytes]:
+    def _blocks(self, name: str, body: Any, _into: memoryview | None) -> Iterator[bytes]:
         # Yield bytes as they arrive: botocore's own `read` waits until a block is full.
         raw = body._raw_stream
         read = getattr(raw, "read1", raw.read)

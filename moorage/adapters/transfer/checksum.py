@@ -37,11 +37,15 @@ class Checksum:
 
     def update(self, data: bytes | memoryview) -> None:
         """Add the next bytes."""
+        self.size += len(data)
+        self.add(data)
+
+    def add(self, data: bytes | memoryview) -> None:
+        """Add bytes that `size` counts already."""
         if self._hash:
             self._hash.update(data)
         if self._own:
             self._own.update(data)
-        self.size += len(data)
 
     @property
     def sha256(self) -> str:

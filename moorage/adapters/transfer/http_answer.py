@@ -5,10 +5,10 @@ import io
 import math
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, overload
 
-BLOCK = 1 << 18
-"""Most bytes of one read."""
+BLOCK, LARGE_BLOCK = 1 << 18, 1 << 20
+"""Most bytes of one read: of one that allocates them, and of one into a buffer."""
 
 
 class TimedAnswer(http.client.HTTPResponse):
@@ -24,9 +24,18 @@ class TimedAnswer(http.client.HTTPResponse):
         self._timed = _TimedRead(self.fp.detach(), time.monotonic() + seconds, most)
         self.fp = io.BufferedReader(self._timed)
 
-    def lift_deadline(self) -> None:
-        """Remove the limits, so that the body may take any time and have any length."""
-        self._timed.until = self._timed.left = math.inf
+    def readinto1(self, buffer: Any) -> int:
+        """Read the bytes that are there into a buffer, at least one; 0 = the body has ended."""
+        if self.chunked or self.fp is None:
+            return super().readinto1(buffer)
+        count = self.fp.readinto1(buffer if self.length is None else buffer[: self.length])
+        if self.length is not None:
+            self.length -= count
+        return count
+
+    def lift_deadline(self, seconds: float = math.inf) -> None:
+        """Replace the limits: the rest may take so long, and have any length."""
+        self._timed.until, self._timed.left = time.monotonic() + seconds, math.inf
 
 
 class _TimedRead(io.RawIOBase):
@@ -58,9 +67,30 @@ def headers_of(answer: http.client.HTTPResponse) -> dict[str, str]:
     return {name.lower(): value for name, value in answer.getheaders()}
 
 
-def body_of(answer: http.client.HTTPResponse) -> Iterator[bytes]:
-    """Blocks of the body as they arrive; raises `IncompleteRead` when it is cut short."""
-    while answer.length != 0 and (block := answer.read1(BLOCK)):
+@overload
+def body_of(answer: http.client.HTTPResponse) -> Iterator[bytes]: ...
+
+
+@overload
+def body_of(
+    answer: http.client.HTTPResponse, into: memoryview | None
+) -> Iterator[bytes | memoryview]: ...
+
+
+def body_of(
+    answer: http.client.HTTPResponse, into: memoryview | None = None
+) -> Iterator[bytes | memoryview]:
+    """Blocks of the body as they arrive; raises `IncompleteRead` when it is cut short.
+
+    If `into` is given, they are parts of it, one after the other, and end where it ends.
+    """
+    while answer.length != 0 and (block := _read(answer, into)):
         yield block
+        if into is not None and not (into := into[len(block) :]):
+            return
     if answer.length:
         raise http.client.IncompleteRead(b"", answer.length)
+
+
+def _read(answer: http.client.HTTPResponse, into: memoryview | None) -> bytes | memoryview:
+    return answer.read1(BLOCK) if into is None else into[: answer.readinto1(into[:LARGE_BLOCK])]

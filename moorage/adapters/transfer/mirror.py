@@ -67,11 +67,13 @@ class Mirror:
             with _download_errors(file):
                 answer = stack.enter_context(self._pool.get(self._urls[file["name"]], headers))
             _require_success(file, answer)
-            yield Answer(answer.status, headers_of(answer), self._blocks(file, answer))
+            yield Answer(answer.status, headers_of(answer), partial(self._blocks, file, answer))
 
-    def _blocks(self, file: File, answer: http.client.HTTPResponse) -> Iterator[bytes]:
+    def _blocks(
+        self, file: File, answer: http.client.HTTPResponse, into: memoryview | None
+    ) -> Iterator[bytes | memoryview]:
         with _download_errors(file):
-            for block in body_of(answer):
+            for block in body_of(answer, into):
                 with self._lock:
                     self.brought += len(block)
                 yield block

@@ -5,11 +5,12 @@ memory, since one connection is rarely as fast as the network.
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from queue import SimpleQueue
+from functools import partial
 
-from moorage.adapters.transfer.range_answer import Answer, DownloadError, OpenRange
+from moorage.adapters.transfer.piece import Piece
+from moorage.adapters.transfer.range_answer import Answer, OpenRange
 
 PIECE = 8 << 20
 """Most bytes of a range that is held in memory."""
@@ -40,7 +41,7 @@ class Connections:
         try:
             yield
         finally:
-            self._spare_one()
+            self.give_back()
 
     @property
     def is_spare(self) -> bool:
@@ -55,23 +56,33 @@ class Connections:
             self._spare -= 1
             return self._buffers.pop() if self._buffers else bytearray(PIECE)
 
-    def give_back(self, buffer: bytearray | None) -> None:
-        """Return a connection; None = a thread still writes into its buffer."""
-        if buffer is not None:
-            self._buffers.append(buffer)
-        self._spare_one()
-
-    def _spare_one(self) -> None:
+    def give_back(self) -> None:
+        """Return a connection; its buffer may still be read."""
         with self._lock:
             self._spare += 1
 
+    def reuse(self, buffer: bytearray) -> None:
+        """Return a buffer that nobody reads or writes any more."""
+        self._buffers.append(buffer)
+
 
 class Prefetch:
-    """The ranges of one file, to be opened in order."""
+    """The ranges of one file, to be opened in order.
 
-    def __init__(self, open_range: OpenRange, size: int, connections: Connections) -> None:
+    Args:
+        after: Calls a function when the blocks that were read so far are not needed any more.
+    """
+
+    def __init__(
+        self,
+        open_range: OpenRange,
+        size: int,
+        connections: Connections,
+        after: Callable[[Callable[[], None]], None],
+    ) -> None:
         self._open_range, self._size, self._connections = open_range, size, connections
-        self._pieces: dict[int, _Piece] = {}
+        self._after = after
+        self._pieces: dict[int, Piece] = {}
 
     @contextmanager
     def open(self, start: int) -> Iterator[Answer]:
@@ -111,64 +122,11 @@ class Prefetch:
         start = max((piece.stop for piece in self._pieces.values()), default=start)
         while start < self._size and (buffer := self._connections.take()) is not None:
             stop = min(start + len(buffer), self._size)
-            self._pieces[start] = _Piece(self._open_range, start, stop, buffer)
+            self._pieces[start] = Piece(self._open_range, start, stop, buffer)
             start = stop
 
     def _drop(self, start: int) -> None:
-        self._connections.give_back(self._pieces.pop(start).drop())
-
-
-class _Piece:
-    """A range that its own thread fetches."""
-
-    def __init__(self, open_range: OpenRange, start: int, stop: int, buffer: bytearray) -> None:
-        self._open_range, self._start, self.stop = open_range, start, stop
-        self._buffer, self._is_dropped, self._is_full = buffer, False, False
-        self._arrived = SimpleQueue[Answer | memoryview | Exception | None]()
-        self._thread = threading.Thread(target=self._fetch, daemon=True)
-        self._thread.start()
-
-    def drop(self) -> bytearray | None:
-        """Stop the fetch, and return the buffer; None = the thread still writes into it."""
-        self._is_dropped = True
-        if self._is_full:
-            self._thread.join()  # returns at once: the thread only closes its answer
-        return None if self._thread.is_alive() else self._buffer
-
-    def answer(self) -> Answer:
-        """Wait for the server's answer."""
-        first = self._next()
-        assert isinstance(first, Answer)
-        return Answer(first.status, first.headers, self._blocks(), self.stop)
-
-    def _blocks(self) -> Iterator[memoryview]:
-        while isinstance(block := self._next(), memoryview):
-            yield block
-
-    def _next(self) -> Answer | memoryview | None:
-        arrived = self._arrived.get()
-        if isinstance(arrived, Exception):
-            raise arrived
-        return arrived
-
-    def _fetch(self) -> None:
-        ending: Exception | None = None
-        try:
-            with self._open_range(self._start, self.stop) as answer:
-                if answer.status != 206:
-                    raise DownloadError("hub-unavailable", "no range was sent", transient=True)
-                self._arrived.put(answer)
-                self._keep(answer.blocks)
-        except Exception as error:  # raised later, by the reader of the piece
-            ending = error
-        self._arrived.put(ending)
-
-    def _keep(self, blocks: Iterator[bytes | memoryview]) -> None:
-        empty = memoryview(self._buffer)[: self.stop - self._start]
-        for block in blocks:
-            kept, empty = empty[: len(block)], empty[len(block) :]
-            kept[:] = block[: len(kept)]
-            self._is_full = not empty
-            self._arrived.put(kept)
-            if self._is_full or self._is_dropped:
-                return
+        buffer = self._pieces.pop(start).drop()
+        self._connections.give_back()
+        if buffer is not None:
+            self._after(partial(self._connections.reuse, buffer))

@@ -30,13 +30,15 @@ class Answer:
     Attributes:
         status: HTTP status; 206 = the range.
         headers: Headers by lower-case name.
-        blocks: Content as it arrives; a block may be valid only until the next is read.
-        stop: End of the requested range, where a longer answer is cut off; None = no limit.
+        blocks: Gives the content as it arrives, up to the end of a buffer if it is given one. A
+            `memoryview` is the next part of that buffer.
+        stop: End of a range that was fetched ahead, where a longer answer is cut off; None = it was
+            not. Its blocks are parts of the buffer of its piece.
     """
 
     status: int
     headers: Mapping[str, str]
-    blocks: Iterator[bytes | memoryview]
+    blocks: Callable[[memoryview | None], Iterator[bytes | memoryview]]
     stop: int | None = None
 
     def bounds(self, start: int) -> tuple[int, int | None, int | None]:
@@ -60,7 +62,7 @@ class Answer:
     def content(self, start: int) -> Iterator[bytes | memoryview]:
         """Bytes from an offset on; of a whole file, blocks before the offset come as empty."""
         skipped = start - self.bounds(start)[0]
-        for block in self.blocks:
+        for block in self.blocks(None):
             yield block[skipped:]
             skipped = max(0, skipped - len(block))
 

@@ -6,18 +6,17 @@ it. The file grows in order, so its size tells where to resume; its checksum is 
 """
 
 import os
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Callable, Sequence
 from threading import Event
 
 from moorage.adapters.transfer.checksum import (
-    Checksum,
     File,
     announced_checksum,
     blocks_of,
     size_mismatch,
     size_of,
 )
+from moorage.adapters.transfer.overlapped_checksum import OverlappedChecksum
 from moorage.adapters.transfer.prefetch import Connections, Prefetch
 from moorage.adapters.transfer.range_answer import Answer, DownloadError, OpenRange, replaced_error
 
@@ -49,8 +48,8 @@ class Download:
         self._file, self._path = file, path
         self._stopped, self._waits, self._last = stopped, waits, last
         self._connections = connections or Connections(1)
-        self._ranges = Prefetch(open_range, file["size"], self._connections)
-        self._etag, self._checksum = "", Checksum(file)
+        self._etag, self._checksum = "", OverlappedChecksum(file)
+        self._ranges = Prefetch(open_range, file["size"], self._connections, self._after)
 
     def run(self) -> str:
         """Download the missing bytes, and verify the file.
@@ -61,8 +60,12 @@ class Download:
         Raises:
             DownloadError: When no retry is left, or a retry cannot help.
         """
-        with self._connections.own(), closing(self._ranges):
-            self._try()
+        with self._connections.own():
+            try:
+                self._try()
+            finally:
+                self._ranges.close()
+                self._checksum.close()
         return self._checksum.sha256
 
     def _try(self) -> None:
@@ -102,17 +105,22 @@ class Download:
             self._require_running()
             self._checksum.update(block)
 
+    def _after(self, call: Callable[[], None]) -> None:
+        self._checksum.after(call)
+
     def _append(self) -> None:
         start = self._checksum.size
         with self._ranges.open(start) as answer:
             end = self._checked_end(answer, start)
+            is_ahead = answer.stop is not None
+            add = self._checksum.update_later if is_ahead else self._checksum.update
             with open(self._path, "ab") as target:
                 for block in answer.content(start):
                     self._require_running()
                     needed = block[: end - self._checksum.size]
                     target.write(needed)
                     target.flush()  # the process may be killed at any moment
-                    self._checksum.update(needed)
+                    add(needed)
                     if self._checksum.size >= end:
                         return  # ignore any further bytes
         raise self._error("hub-unavailable", "is cut short by the server", transient=True)
@@ -138,7 +146,8 @@ class Download:
         self._etag = etag
 
     def _clear(self) -> None:
-        self._etag, self._checksum = "", Checksum(self._file)
+        self._checksum.close()
+        self._etag, self._checksum = "", OverlappedChecksum(self._file)
         with open(self._path, "wb"):
             pass
 

@@ -178,6 +178,8 @@ ELSEWHERE = {
     "moorage/adapters/system/open_telemetry.py": "a collector of traces",
     "moorage/adapters/system/os_errors.py": "the Docker daemon",
     "moorage/adapters/registry/registry.py": "registries",
+    "moorage/adapters/system/guarded_http.py": "registries",
+    "moorage/adapters/system/timed_http.py": "registries, and engines",
     "moorage/adapters/registry/connection.py": "registries",
     "moorage/adapters/sources/hub_client.py": "hubs",
     "moorage/adapters/transfer/mirror.py": "hubs, on remote hosts",

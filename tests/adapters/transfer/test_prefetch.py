@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from threading import Event
 
@@ -33,11 +34,13 @@ class Server:
         faults: What goes wrong with the first request for a range, by its first byte: `cut` in its
             middle, `refused`, `all` of the file comes, or `more` than was asked for.
         together: How many requests have to be open before anything but heads is sent.
+        fills_buffers: Whether it writes into the buffers that it is given.
         requests: First and last byte of each.
     """
 
     faults: dict[int, str] = field(default_factory=dict)
     together: int = 1
+    fills_buffers: bool = False
     requests: list[tuple[int, int]] = field(default_factory=list)
     open: int = 0
     most: int = 0
@@ -55,20 +58,26 @@ class Server:
             if fault == "refused":
                 raise DownloadError("hub-unavailable", "no", transient=True)
             if fault == "all":
-                yield Answer(200, {"content-length": str(len(DATA))}, self._blocks(DATA))
+                yield Answer(200, {"content-length": str(len(DATA))}, partial(self._blocks, DATA))
                 return
             last = len(DATA) - 1 if fault == "more" else stop - 1
             body = DATA[start : last + 1][: PIECE // 2 if fault == "cut" else None]
             headers = {"content-range": f"bytes {start}-{last}/{len(DATA)}"}
-            yield Answer(206, headers, self._blocks(body))
+            yield Answer(206, headers, partial(self._blocks, body))
         finally:
             with self.changed:
                 self.open -= 1
 
-    def _blocks(self, data: bytes) -> Iterator[bytes]:
+    def _blocks(self, data: bytes, into: memoryview | None) -> Iterator[bytes | memoryview]:
         with self.changed:
             assert self.changed.wait_for(lambda: self.most >= self.together, WAIT_SECONDS)
-        yield from (data[start : start + 3000] for start in range(0, len(data), 3000))
+        for start in range(0, len(data), 3000):
+            block = data[start : start + 3000]
+            if into is None or not self.fills_buffers:
+                yield block
+            elif kept := into[start : start + len(block)]:
+                kept[:] = block[: len(kept)]
+                yield kept
 
 
 @pytest.fixture(autouse=True)
@@ -109,14 +118,18 @@ def test_connections_are_shared() -> None:
         buffer = shared.take()
         assert buffer is not None
         assert shared.take() is None
-        shared.give_back(buffer)
+        shared.give_back()
+        shared.reuse(buffer)
         assert shared.take() is buffer
 
 
+@pytest.mark.parametrize("fills_buffers", [False, True])
 @pytest.mark.parametrize("fault", ["cut", "refused", "all", "more"])
 @pytest.mark.parametrize("at", [0, PIECE, 4 * PIECE])
-def test_a_range_that_goes_wrong_costs_only_itself(target: Path, at: int, fault: str) -> None:
-    server = Server({at: fault})
+def test_a_range_that_goes_wrong_costs_only_itself(
+    target: Path, at: int, fault: str, fills_buffers: bool
+) -> None:
+    server = Server({at: fault}, fills_buffers=fills_buffers)
     download(server, target, 3)
     again = [start for start, _ in server.requests if at < start < at + PIECE]
     assert again == ([at + PIECE // 2] if fault == "cut" else [])

@@ -319,7 +319,7 @@ def test_a_server_of_several_whose_file_is_shorter_is_left_at_once(target: Path)
     def open_range(start: int, _: int) -> Iterator[Answer]:
         requests.append(start)
         assert len(requests) == 1
-        yield Answer(200, {"content-length": "50"}, iter([DATA[:50]]))
+        yield Answer(200, {"content-length": "50"}, lambda _: iter([DATA[:50]]))
 
     target.write_bytes(DATA[:60])
     announced: File = {"name": NAME, "size": len(DATA)}
@@ -330,14 +330,14 @@ def test_a_server_of_several_whose_file_is_shorter_is_left_at_once(target: Path)
 def test_a_file_that_another_program_writes_to_is_not_accepted(target: Path) -> None:
     @contextmanager
     def open_range(start: int, stop: int) -> Iterator[Answer]:
-        def blocks() -> Iterator[bytes]:
+        def blocks(_into: memoryview | None) -> Iterator[bytes]:
             yield DATA[start:100_000]
             with target.open("ab") as theirs:
                 theirs.write(b"theirs")
             yield DATA[100_000:stop]
 
         headers = {"content-range": f"bytes {start}-{stop - 1}/{len(DATA)}"}
-        yield Answer(206, headers, blocks())
+        yield Answer(206, headers, blocks)
 
     announced: File = {"name": NAME, "size": len(DATA), "sha256": SHA256}
     with pytest.raises(DownloadError, match="has 200,006 bytes, announced were 200,000") as caught:
