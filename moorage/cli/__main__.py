@@ -5,6 +5,7 @@ import os
 import sys
 import time
 from collections.abc import Mapping
+from types import ModuleType
 
 from moorage.adapters.system.garbage import look_for_garbage_rarely
 from moorage.cli import silently_interrupted
@@ -26,6 +27,8 @@ def run_here() -> None:
     look_for_garbage_rarely()
     # Else pydantic reads the metadata of all installed packages to look for plugins of its own.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    # Else httpx imports what its own command line needs, which takes as long as the rest of it.
+    sys.modules.setdefault("httpx._main", ModuleType("httpx._main"))
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A path may hold bytes that are no text.
         sys.stdout.reconfigure(errors="backslashreplace")

@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from filelock import FileLock, Timeout
-
 from moorage.adapters.docker.images import DockerImages
+from moorage.adapters.system.file_locks import locked
 from moorage.common.failures import Cause, Failure
 from moorage.images.image import Image
 from moorage.spec.image_reference import parse_reference
@@ -66,18 +65,17 @@ def ensure_image(
         return
     locks.mkdir(parents=True, exist_ok=True)
     name = hashlib.sha256(f"{images.address} {image.portable}".encode()).hexdigest()[:24]
-    try:
-        with FileLock(locks / f"pull-{name}.lock", timeout=wait_seconds):
-            if has_image(images, image, sources):
-                return
-            try:
-                _pull_first(images, image, sources, on_progress, wait_seconds)
-            except Failure:
-                if not has_digest(images, image):  # one from another registry will do
-                    raise
-    except Timeout as error:
-        detail = f"{image.reference}: another pull of it did not end within {wait_seconds:g} s"
-        raise Failure(Cause.IMAGE_PULL_TIMEOUT, detail) from error
+    with locked(locks / f"pull-{name}.lock", wait_seconds) as is_ours:
+        if not is_ours:
+            detail = f"{image.reference}: another pull of it did not end within {wait_seconds:g} s"
+            raise Failure(Cause.IMAGE_PULL_TIMEOUT, detail)
+        if has_image(images, image, sources):
+            return
+        try:
+            _pull_first(images, image, sources, on_progress, wait_seconds)
+        except Failure:
+            if not has_digest(images, image):  # one from another registry will do
+                raise
 
 
 def has_image(images: DockerImages, image: Image, sources: Sequence[PullSource]) -> bool:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from docker.types import DeviceRequest as DeviceRequest
     from docker.types import Mount as Mount
     from docker.types import Ulimit as Ulimit
+    from requests.exceptions import ConnectionError as ConnectionError
     from requests.exceptions import RequestException as RequestException
 
     DAEMON_ERRORS: tuple[type[Exception], type[Exception]]
@@ -30,7 +31,7 @@ _NAMES = {
     "docker.models.containers": "Container",
     "docker.tls": "TLSConfig",
     "docker.types": "DeviceRequest Mount Ulimit",
-    "requests.exceptions": "RequestException",
+    "requests.exceptions": "ConnectionError RequestException",
 }
 """Names by the module that has them."""
 

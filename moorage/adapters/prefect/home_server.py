@@ -21,7 +21,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import psutil
-from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from moorage.adapters.files.safe_files import open_private, read_private, unsafe, write_private
@@ -30,6 +29,7 @@ from moorage.adapters.ledger.locks import Owner
 from moorage.adapters.prefect import api_server
 from moorage.adapters.prefect.new_database import provide_database
 from moorage.adapters.system.environment import given_environment
+from moorage.adapters.system.file_locks import locked
 from moorage.adapters.system.listeners import is_listening
 from moorage.adapters.system.process import INTERPRETER
 from moorage.common.failures import Cause, Failure
@@ -182,16 +182,11 @@ def start_lock(home: Path) -> Iterator[None]:
     Raises:
         Failure: `SERVER_UNAVAILABLE` when another process holds it for too long.
     """
-    lock = FileLock(home / FOLDER / LOCK, timeout=START_SECONDS)
-    try:
-        lock.acquire()
-    except Timeout:
-        detail = f"another command has been starting it for {START_SECONDS:g} s"
-        raise Failure(Cause.SERVER_UNAVAILABLE, detail) from None
-    try:
+    with locked(home / FOLDER / LOCK, START_SECONDS) as is_ours:
+        if not is_ours:
+            detail = f"another command has been starting it for {START_SECONDS:g} s"
+            raise Failure(Cause.SERVER_UNAVAILABLE, detail)
         yield
-    finally:
-        lock.release()
 
 
 def running_server(home: Path) -> RunningServer | None:

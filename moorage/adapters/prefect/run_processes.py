@@ -29,6 +29,7 @@ LATE_IMPORTS = (
     "prefect.utilities.visualization",
     "anyio._backends._asyncio",
     "fastapi",
+    "filelock",
     "sqlalchemy.dialects.sqlite",
     EXTRA,
 )

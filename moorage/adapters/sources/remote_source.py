@@ -24,8 +24,9 @@ from moorage.adapters.sources.store import (
     file_record,
     require_distinct,
 )
+from moorage.adapters.system.file_locks import hold
 from moorage.adapters.system.os_errors import disk_failures
-from moorage.adapters.system.parallel import Tick, deadline, hold, run_all
+from moorage.adapters.system.parallel import Tick, deadline, run_all
 from moorage.adapters.transfer.prefetch import Connections
 from moorage.adapters.transfer.range_answer import Answer, DownloadError, read_range
 from moorage.adapters.transfer.range_download import Download

@@ -12,11 +12,11 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
-from typing import Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
-from filelock import BaseFileLock, FileLock
 from pydantic import ValidationError
 
+from moorage.adapters.system.file_locks import file_lock, locked
 from moorage.adapters.system.os_errors import disk_failures
 from moorage.adapters.transfer.checksum import File, mismatch, sha256_of, size_of
 from moorage.adapters.transfer.file_checks import (
@@ -34,6 +34,9 @@ from moorage.common.units import human_bytes
 from moorage.common.values import Value
 from moorage.inventory.model_store import MANIFEST
 from moorage.models.source import ModelFile, SkippedFile, WeightSummary
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 MOST_FILES = 10_000
 """Limit of the files of a model: models have some hundreds. More are a mistake, such as `/`, or an
@@ -108,7 +111,7 @@ class ModelStore:
         name = revision or DEFAULT_BRANCH
         if COMMIT.fullmatch(name) or self.refs().get(name) == commit:
             return
-        with suppress(OSError), FileLock(self._refs.with_name(".refs.json.lock")):
+        with suppress(OSError), locked(self._refs.with_name(".refs.json.lock"), -1):
             fresh = self._refs.with_name(".refs.json.new")
             fresh.write_text(json.dumps({**self.refs(), name: commit}, indent=1, sort_keys=True))
             os.replace(fresh, self._refs)
@@ -132,12 +135,12 @@ class ModelStore:
         whole = manifest and is_complete(str(directory), [*map(file_record, manifest.files)])
         return manifest if whole else None
 
-    def lock(self, commit: str, purpose: str) -> BaseFileLock:
+    def lock(self, commit: str, purpose: str) -> "BaseFileLock":
         """A lock for all processes on this machine; it is released when its holder dies."""
         locks = self._folder / ".locks"
         with disk_failures(self._folder):
             locks.mkdir(parents=True, exist_ok=True)
-        return FileLock(locks / f"{commit}.{purpose}")
+        return file_lock(locks / f"{commit}.{purpose}")
 
     def open_workspace(self, commit: str) -> Path:
         """Create the workspace. A damaged directory becomes it, with the intact files."""

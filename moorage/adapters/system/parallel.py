@@ -5,17 +5,13 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from threading import Event
 from typing import TypeVar
 
-from filelock import BaseFileLock, Timeout
-
-from moorage.adapters.system.os_errors import disk_failures
 from moorage.adapters.system.threads import complete
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
@@ -122,26 +118,6 @@ def run_all(
             thread.join(max(0.0, until - time.monotonic()))
         raise
     return [call.result() for call, _ in calls]
-
-
-@contextmanager
-def hold(lock: BaseFileLock, tick: Tick) -> Iterator[None]:
-    """Hold a lock in the block; while waiting for it, call `tick` at least every half second.
-
-    Raises:
-        Failure: `STORE_UNWRITABLE` or `DISK_FULL` when the file of the lock cannot be made.
-    """
-    while True:
-        try:
-            with disk_failures(Path(lock.lock_file).parent):
-                lock.acquire(timeout=TICK_SECONDS)
-            break
-        except Timeout:
-            tick()
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def deadline(seconds: float | None, what: str) -> Tick:

@@ -9,15 +9,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
 from pydantic import TypeAdapter, ValidationError
-from requests.exceptions import ConnectionError
 
+from moorage.adapters.docker import sdk
 from moorage.adapters.docker.client import connect, daemon_failures
 from moorage.adapters.docker.connection import connection
 from moorage.adapters.docker.helper_image import PULL_SECONDS
 from moorage.adapters.docker.helper_job import PYTHON, FolderMissing, HelperJob, run_with
 from moorage.adapters.hosts.remote_host import ask_daemon, helper_image_on
+from moorage.adapters.system.file_locks import locked
 from moorage.adapters.system.settings import Settings
 from moorage.adapters.transfer import bundle
 from moorage.adapters.transfer import store_program as keeper
@@ -139,14 +139,11 @@ class OwnStore(Store):
     def _is_locked(self, stored: Stored) -> bool:
         folder, repository, _ = stored.path.split("/")
         for purpose in ("weights", "metadata"):
-            lock = f"{self._root}/{folder}/{repository}/.locks/{stored.revision}.{purpose}"
-            try:
-                with FileLock(lock, timeout=0):
-                    pass
-            except Timeout:
-                return True
-            except OSError:
-                continue  # no lock was ever taken in this folder
+            locks = Path(f"{self._root}/{folder}/{repository}/.locks")
+            # An error = no lock was ever taken in this folder.
+            with suppress(OSError), locked(locks / f"{stored.revision}.{purpose}", 0) as is_free:
+                if not is_free:
+                    return True
         return False
 
 
@@ -197,7 +194,7 @@ class RemoteStore(Store):
 def _containers_here(access: Access) -> list[dict[str, Any]]:
     """The containers of a daemon of this machine; it may have none, or none for this user."""
     found: list[dict[str, Any]] = []
-    with daemon_failures(access), suppress(ConnectionError, Failure):
+    with daemon_failures(access), suppress(sdk.ConnectionError, Failure):
         found = connect(access, ASK_SECONDS).api.containers(all=True)
     for mount in (mount for container in found for mount in container.get("Mounts", ())):
         if source := mount.get("Source"):
