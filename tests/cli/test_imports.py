@@ -62,13 +62,22 @@ def test_what_only_looks_runs_without_prefect(tmp_path: Path) -> None:
     assert not imported(tmp_path, "", *runs) & PREFECT
 
 
+LIBRARIES = {"docker", "requests", "filelock"}
+"""What only those import that start containers or download."""
+
+
+def test_hosts_are_surveyed_and_dry_runs_are_made_without_large_libraries(tmp_path: Path) -> None:
+    runs = [["fleet"], ["engines"], ["reconcile", "--dry-run"], ["redeploy", "--all", "--dry-run"]]
+    assert not imported(tmp_path, "", *runs) & LIBRARIES
+
+
 RECORDS = {"moorage.releases.release", "moorage.spec.model", "moorage.engines.launch"}
 """What a record consists of."""
 
 
 def test_an_empty_status_needs_no_docker_and_no_records(tmp_path: Path) -> None:
     imported(tmp_path, "", ["status"])  # a new ledger is migrated
-    assert not imported(tmp_path, "", ["status"]) & {"docker", "httpx", "requests", *RECORDS}
+    assert not imported(tmp_path, "", ["status"]) & (LIBRARIES | RECORDS | {"httpx"})
 
 
 @pytest.fixture

@@ -160,7 +160,6 @@ ELSEWHERE = {
     "moorage/adapters/prefect/approvals.py": "Prefect's API",
     "flows/serving.py": "Prefect's API",
     "flows/notify.py": "services of notifications, through Prefect",
-    "moorage/adapters/docker/client.py": "the Docker daemon",
     "moorage/adapters/docker/limited_client.py": "the Docker daemon",
     "moorage/adapters/docker/connection.py": "the Docker daemon",
     "moorage/adapters/docker/container_states.py": "the Docker daemon",

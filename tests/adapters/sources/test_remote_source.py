@@ -67,7 +67,7 @@ def test_a_complete_model_needs_no_store_that_can_be_written(
 
     for name in ("pathlib.Path.mkdir", "os.utime", "os.replace", "os.rename"):
         monkeypatch.setattr(name, refuse)
-    monkeypatch.setattr("moorage.adapters.sources.store.FileLock", refuse)
+    monkeypatch.setattr("moorage.adapters.sources.store.file_lock", refuse)
     found = source().resolve(at(asset, "")).model_copy(update={"asked_revision": "another-name"})
     assert found.staged
     assert source().stage(found, quiet).staged

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import threading
 import time
-from pathlib import Path
 from threading import Event
 
 import pytest
-from filelock import FileLock
 
 from moorage.adapters.system import parallel
-from moorage.adapters.system.parallel import deadline, hold, map_parallel, run_all
+from moorage.adapters.system.parallel import deadline, map_parallel, run_all
 from moorage.common.failures import Cause, Failure
 
 
@@ -91,18 +88,6 @@ def test_a_job_that_does_not_stop_holds_nobody_up(monkeypatch: pytest.MonkeyPatc
     release.set()
 
 
-def test_who_waits_for_a_lock_ticks_and_may_give_up(tmp_path: Path) -> None:
-    path = tmp_path / "lock"
-    with (
-        FileLock(path),
-        pytest.raises(Failure, match="waiting took over"),
-        hold(FileLock(path), deadline(0.02, "waiting")),
-    ):
-        pytest.fail("somebody else holds it")
-    with hold(FileLock(path), nothing):
-        pass
-
-
 def test_quick_answers_of_many_items_need_few_threads() -> None:
     threads = set()
 
@@ -112,16 +97,6 @@ def test_quick_answers_of_many_items_need_few_threads() -> None:
 
     assert map_parallel(work, range(2000), 60) == [item * item for item in range(2000)]
     assert len(threads) < 200
-
-
-def test_a_lock_that_cannot_be_written_is_a_failure(tmp_path: Path) -> None:
-    class Refused(FileLock):
-        def _acquire(self) -> None:
-            raise PermissionError(errno.EACCES, "Permission denied")
-
-    with pytest.raises(Failure) as caught, hold(Refused(tmp_path / "x.lock"), lambda: None):
-        pytest.fail("nobody holds it")
-    assert caught.value.cause is Cause.STORE_UNWRITABLE
 
 
 def test_items_that_never_end_hold_up_no_others() -> None:
