@@ -126,11 +126,17 @@ class Daemon:
         """Close the connection; the next request opens it again."""
         self._http.close()
 
+    def _connect(self) -> None:
+        try:
+            self._http.connect()
+        except TimeoutError:
+            raise TimeoutError(f"connection timed out after {CONNECT_SECONDS} s") from None
+
     def _ask(self, verb: str, path: str, content: str | None = None) -> bytes:
         http = self._http
         try:
             if not self.is_open:
-                http.connect()
+                self._connect()
             http.sock.settimeout(self._seconds)
             http.response_class = partial(TimedAnswer, seconds=self._seconds)  # type: ignore[assignment]
             http.request(verb, path, content, {"Content-Type": "application/json"})

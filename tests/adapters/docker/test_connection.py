@@ -123,6 +123,22 @@ def test_a_new_connection_has_the_same_limit(monkeypatch: pytest.MonkeyPatch) ->
         assert [daemon.get("/info"), daemon.get("/info")] == [{}, {}]
 
 
+def test_who_does_not_let_one_connect_in_time_is_told_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "CONNECT_SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as server:
+        address = server.getsockname()
+        waiting = [socket.socket() for _ in range(4)]
+        for one in waiting:
+            one.setblocking(False)
+            one.connect_ex(address)  # the queue of the server is full
+        with pytest.raises(Failure, match=r"connection timed out after 0\.1 s"):
+            list_containers(f"tcp://127.0.0.1:{address[1]}")
+        for one in waiting:
+            one.close()
+
+
 def test_a_daemon_that_was_away_is_asked_again(tmp_path: Path) -> None:
     place = tmp_path / "docker.sock"
     with connection(f"unix://{place}", 10) as daemon:
