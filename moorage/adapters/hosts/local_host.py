@@ -21,6 +21,7 @@ import pynvml
 
 from moorage.adapters.engines.installations import Installations
 from moorage.adapters.files.safe_files import read_whole
+from moorage.adapters.system.listeners import tcp_sockets
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Failure
 from moorage.engines.base import Engine
@@ -29,7 +30,7 @@ from moorage.engines.registry import ENGINES
 from moorage.inventory.snapshot import Accelerator, Program
 from moorage.inventory.survey.facts import Found, is_jetson
 from moorage.inventory.survey.nvidia import closed_to_all, groups_of, split_by_mig
-from moorage.inventory.survey.probe import LISTENING, VENDOR_SCRIPT, read_vendors
+from moorage.inventory.survey.probe import VENDOR_SCRIPT, read_vendors
 from moorage.inventory.survey.vendors import NVIDIA, silent_trouble, vendors_on
 from moorage.spec import EngineName
 
@@ -50,7 +51,6 @@ TOOLKIT_CONFIGS = (
 """Configurations of NVIDIA's container toolkit: the system's own, and that of Docker's snap."""
 
 PCI = Path("/sys/bus/pci/devices")
-TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 
 
 def installed_program(engine: Engine) -> Program | None:
@@ -260,25 +260,12 @@ def ports_in_use(address: str, low: int, high: int) -> set[int]:
     because they set SO_REUSEADDR.
     """
     listening, lingering = set[int](), set[int]()
-    for port, listens in _connections():
-        (listening if listens else lingering).add(port)
+    for one in tcp_sockets():
+        (listening if one.listens else lingering).add(one.port)
     for port in range(low, high + 1):
         if not _can_bind(address, port, again=port in lingering):
             listening.add(port)
     return listening
-
-
-def _connections() -> Iterator[tuple[int, bool]]:
-    """The local port of each connection, and whether it is a listener.
-
-    This reads the kernel's tables directly. psutil would also read the files of every process to
-    find the owners: with many engines that takes longer than the rest of a survey.
-    """
-    for table in filter(Path.exists, TABLES):  # not every kernel has IPv6
-        for row in table.read_text().splitlines()[1:]:
-            # Column 2 is the local address with its hexadecimal port, column 4 the state.
-            columns = row.split()
-            yield int(columns[1].rpartition(":")[2], 16), columns[3] == LISTENING
 
 
 def _can_bind(address: str, port: int, *, again: bool) -> bool:

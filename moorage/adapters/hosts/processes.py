@@ -14,6 +14,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 import psutil
 
@@ -21,7 +22,7 @@ from moorage.adapters.hosts import supervisor
 from moorage.adapters.hosts.observation import Observation, log_of_file
 from moorage.adapters.hosts.supervisor import is_alive
 from moorage.adapters.secrets import redact
-from moorage.adapters.system.listeners import listeners, named
+from moorage.adapters.system.listeners import are_only_listeners, listeners, named
 from moorage.adapters.system.os_errors import disk_failures
 from moorage.adapters.transfer.file_checks import read_json
 from moorage.common.failures import Cause, Failure
@@ -161,13 +162,19 @@ class ProcessRuntime:
                 )
 
     def _other_listeners(self, workload: Workload) -> set[int | None]:
-        # First, so that a process which the engine forks from now on is not taken for another one.
-        listening = set(listeners(workload.endpoint))
         try:
-            own = {one.pid for one in self._home(workload)._processes(workload.name)}
+            own = self._ids(workload)
+            if not own or are_only_listeners(own, urlsplit(workload.endpoint).port):
+                return set()
+            # First, so that a process that the engine forks from now on is not taken for another.
+            listening = set(listeners(workload.endpoint))
+            own = self._ids(workload)
+            return listening - own if own else set()
         except Failure:  # another user runs it
             return set()
-        return listening - own if own else set()
+
+    def _ids(self, workload: Workload) -> set[int]:
+        return {one.pid for one in self._home(workload)._processes(workload.name)}
 
     def _spawn(self, spec: ContainerSpec, secrets: Mapping[str, str]) -> dict[str, Any]:
         folder = self._root / spec.name
