@@ -11,6 +11,7 @@ import pytest
 from moorage.adapters.system import parallel
 from moorage.adapters.system.parallel import deadline, map_parallel, run_all
 from moorage.common.failures import Cause, Failure
+from tests.waiting import PATIENCE_SECONDS
 
 
 @pytest.fixture(autouse=True)
@@ -99,18 +100,20 @@ def test_quick_answers_of_many_items_need_few_threads() -> None:
     assert len(threads) < 200
 
 
-def test_items_that_never_end_hold_up_no_others() -> None:
-    end = Event()
+def test_items_that_wait_hold_up_no_others() -> None:
+    end, done = Event(), list[int]()
 
     def work(item: int) -> int:
         if item % 2:
-            end.wait()
+            assert end.wait(PATIENCE_SECONDS)
         return item
 
-    outcome = map_parallel(work, range(200), 1)
-    end.set()
-    assert outcome[::2] == list(range(0, 200, 2))
-    assert all(isinstance(one, TimeoutError) for one in outcome[1::2])
+    def on_done() -> None:
+        done.append(1)
+        if len(done) == 100:  # every other item
+            end.set()
+
+    assert map_parallel(work, range(200), PATIENCE_SECONDS, on_done) == list(range(200))
 
 
 def test_an_item_that_fails_has_its_error() -> None:
