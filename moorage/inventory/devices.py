@@ -5,8 +5,10 @@ Sources, by type: AMD's pages on ROCm in Docker; the quick start of vllm-ascend;
 and platforms; Intel's pages on Gaudi; the device lists of GPUStack's runtime (`deployer/cdi/`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
 from moorage.inventory.snapshot import Accelerator, HostSnapshot
 
@@ -183,6 +185,20 @@ def device_nodes(kind: DeviceKind, accelerators: Sequence[Accelerator]) -> tuple
 def sees_others(kind: DeviceKind, accelerators: Sequence[Accelerator]) -> bool:
     """Whether a container also gets the nodes of accelerators that are not its own."""
     return kind.renders and not _own_nodes(accelerators)
+
+
+def require_device_requests(version: Mapping[str, Any], host: str) -> None:
+    """Raise `ACCELERATOR_RUNTIME_MISSING` for a daemon that would ignore requests for accelerators.
+
+    Podman (4.3 to 5.1 at least) silently ignores `DeviceRequests`:
+    https://github.com/podman-container-tools/podman/issues/22645
+    """
+    if any(one.get("Name") == "Podman Engine" for one in version.get("Components") or ()):
+        raise Failure(
+            Cause.ACCELERATOR_RUNTIME_MISSING,
+            f"Podman on {host} gives no NVIDIA accelerators through its Docker-compatible socket",
+            suggestion="Use Docker with NVIDIA's container toolkit on hosts with NVIDIA GPUs.",
+        )
 
 
 def _own_nodes(accelerators: Sequence[Accelerator]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Connections to Docker daemons without a client: a third of its time for each request.
+"""Connections to Docker daemons without a client: a quarter of its time for each request.
 
 A daemon answers a path without a version in its newest version, so no version is requested first.
 """

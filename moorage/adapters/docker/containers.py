@@ -11,7 +11,6 @@ from moorage.adapters.docker.client import CONFLICT, daemon
 from moorage.adapters.docker.container_options import container_arguments, deliver
 from moorage.adapters.docker.container_states import belongs, observe_containers
 from moorage.adapters.docker.errors import start_failure
-from moorage.adapters.docker.helper_job import require_device_requests
 from moorage.adapters.docker.images import DockerImages
 from moorage.adapters.engines.engine_folders import make_cache_folders
 from moorage.adapters.hosts.observation import Observation, log_of_container
@@ -21,6 +20,7 @@ from moorage.engines.labels import LABEL_LEDGER, LABEL_RELEASE
 from moorage.engines.launch import ContainerSpec, planned_workload
 from moorage.engines.workload import Workload
 from moorage.inventory.access import parse_access
+from moorage.inventory.devices import require_device_requests
 
 RUN_TIMEOUT_SECONDS = 300
 REMOVAL_SECONDS = 60

@@ -20,6 +20,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.units import MIB
 from moorage.engines.labels import LABEL_HELPER
 from moorage.inventory.access import Access
+from moorage.inventory.devices import require_device_requests
 from moorage.inventory.survey.vendors import NOTHING, Handed
 
 MEMORY = 512 * MIB
@@ -139,20 +140,6 @@ def helper_config(
 def bind_mount(folder: str, place: str, *, writable: bool = False) -> dict[str, Any]:
     """A directory of the host at a place in a container."""
     return {"Type": "bind", "Source": folder, "Target": place, "ReadOnly": not writable}
-
-
-def require_device_requests(version: Mapping[str, Any], host: str) -> None:
-    """Raise `ACCELERATOR_RUNTIME_MISSING` for a daemon that would ignore requests for accelerators.
-
-    Podman (4.3 to 5.1 at least) silently ignores `DeviceRequests`:
-    https://github.com/podman-container-tools/podman/issues/22645
-    """
-    if any(one.get("Name") == "Podman Engine" for one in version.get("Components") or ()):
-        raise Failure(
-            Cause.ACCELERATOR_RUNTIME_MISSING,
-            f"Podman on {host} gives no NVIDIA accelerators through its Docker-compatible socket",
-            suggestion="Use Docker with NVIDIA's container toolkit on hosts with NVIDIA GPUs.",
-        )
 
 
 def _create(daemon: Daemon, name: str, job: HelperJob) -> str:

@@ -11,7 +11,9 @@ from urllib.parse import urlsplit
 import psutil
 
 LISTENING = "0A"
-"""State of a socket in the kernel's tables."""
+"""State of a socket in the kernel's tables. The probe of a host has the same constant; to import it
+would load the vendors of accelerators into every command.
+"""
 
 TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 
